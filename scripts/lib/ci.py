@@ -40,13 +40,13 @@ class Count:
         )
 
 
-def run(*command: str | Path, environment: dict[str, str] | None = None) -> bool:
+def run(*command: str | Path) -> bool:
     """Run a command in the repository with its output shown; whether it succeeded."""
     sys.stdout.flush()
     done = subprocess.run(
         [str(part) for part in command],
         cwd=ROOT,
-        env={**os.environ, "CUTLASS_EXT_CACHE": str(CACHE), **(environment or {})},
+        env={**os.environ, "CUTLASS_EXT_CACHE": str(CACHE)},
         stdin=subprocess.DEVNULL,
         check=False,
     )
@@ -58,14 +58,14 @@ def check(*command: str | Path) -> Count:
     return Count(passed=1) if run(*command) else Count(failed=1)
 
 
-def pytest(name: str, *arguments: str, environment: dict[str, str] | None = None) -> Count:
+def pytest(name: str, *arguments: str) -> Count:
     """Run `scripts/test`; the tests counted from its report.
 
     A run that failed without a failed test (an error of collection, no test at all) counts one.
     """
     report = CACHE / f"{name}.xml"
     report.unlink(missing_ok=True)
-    succeeded = run("scripts/test", "-q", f"--junitxml={report}", *arguments, environment=environment)
+    succeeded = run("scripts/test", "-q", f"--junitxml={report}", *arguments)
     count = Count()
     if report.exists():
         for suite in ElementTree.parse(report).getroot().iter("testsuite"):
@@ -85,7 +85,11 @@ def environment() -> Count:
 def formatting() -> Count:
     """Ruff over Python, clang-format over C++."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", *CXX_FOLDERS], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-z", *CXX_FOLDERS],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split("\0")
     sources = [name for name in listed if Path(name).suffix in CXX_SUFFIXES]
     return (
@@ -101,27 +105,15 @@ def tests() -> Count:
 
 
 def asan() -> Count:
-    """Device code under AddressSanitizer, which must be loaded before the interpreter."""
-    library = subprocess.run(
-        ["g++", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    return pytest(
-        "asan",
-        *("--mode", "asan", "--hypothesis-profile", "quick", *DEVICE_TESTS),
-        environment={
-            "LD_PRELOAD": library,
-            # The interpreter frees little at its end, and a fiber's stack is not the thread's.
-            "ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0",
-        },
-    )
+    """Device code under AddressSanitizer."""
+    arguments = ("--mode", "asan", "--hypothesis-profile", "quick", *DEVICE_TESTS)
+    return pytest("asan", *arguments)
 
 
 def instrumented() -> Count:
     """Device code with every memory access reported to the race detector of cutlass_ext.host."""
-    return pytest(
-        "instrumented",
-        *("--mode", "instrumented", "--hypothesis-profile", "quick", *DEVICE_TESTS),
-    )
+    arguments = ("--mode", "instrumented", "--hypothesis-profile", "quick", *DEVICE_TESTS)
+    return pytest("instrumented", *arguments)
 
 
 def cubin() -> Count:

