@@ -10,7 +10,8 @@
 
 namespace cutlass_ext {
 
-/// Throws std::runtime_error with CUDA's own name and description of `status`, unless it is success.
+/// Throws std::runtime_error with CUDA's own name and description of `status`, unless it is
+/// success.
 inline void check(cudaError_t status, char const *what) {
   if (status != cudaSuccess) {
     throw std::runtime_error(std::string(what) + ": " + cudaGetErrorName(status) + ": " +

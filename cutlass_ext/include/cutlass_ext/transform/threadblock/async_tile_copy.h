@@ -58,7 +58,10 @@ class AsyncTileCopy {
     return row_ * params.stride + column_;
   }
 
-  XX template <bool kPartialRows, class SmemIterator>
+  /// Copies the tile whose address plus thread_offset is `source`. Rows from `rows` on (only where
+  /// kPartialRows) and columns from `columns` on are not read; zeros are written for them. The
+  /// predicate on columns costs nothing that could be measured, that on rows a few percent.
+  template <bool kPartialRows, class SmemIterator>
   CUTLASS_DEVICE void copy(Params const &params, Element const *source, int rows, int columns,
                            SmemIterator destination) const {
     destination.set_iteration_index(0);
