@@ -1,0 +1,85 @@
+"""Command line: compile one CUDA source for the CPU.
+
+    python -m cutlass_ext.host compile SOURCE -o LIB [--mode plain|asan|instrumented] [--arch 80] [-I DIR]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from .build import build_flags
+from .errors import HostBuildError
+from .runtime import MODES, compiler
+from .translate import TranslationError, translate
+
+
+def _find_cutlass() -> Path:
+    if path := os.environ.get("CUTLASS_PATH"):
+        return Path(path)
+    spec = importlib.util.find_spec("cutlass_library")
+    if spec is None or spec.origin is None:
+        raise HostBuildError("No CUTLASS: install nvidia-cutlass==4.2.0.0, or set CUTLASS_PATH.")
+    return Path(spec.origin).parent / "source" / "include"
+
+
+def _find_cuda() -> list[Path]:
+    for home in (os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
+        if home and (Path(home) / "include" / "cuda_runtime.h").is_file():
+            return [Path(home) / "include"]
+    raise HostBuildError("No CUDA headers: set CUDA_HOME to a toolkit, or pass --cuda-include.")
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("CUTLASS_EXT_CACHE", Path.home() / ".cache" / "cutlass_ext"))
+
+
+def compile_source(arguments: argparse.Namespace) -> None:
+    build = build_flags(
+        arguments.cutlass or _find_cutlass(),
+        arguments.cuda_include or _find_cuda(),
+        _cache(),
+        arguments.mode,
+        arguments.arch,
+        arguments.include,
+    )
+    with tempfile.TemporaryDirectory() as directory:
+        translated = Path(directory) / f"{arguments.source.stem}.cpp"
+        translated.write_text(f'#line 1 "{arguments.source}"\n' + translate(arguments.source.read_text()))
+        command = [compiler(), *build.compile_flags, f"-I{arguments.source.resolve().parent}"]
+        command += ["-c", str(translated), "-o", f"{directory}/unit.o"]
+        subprocess.run(command, check=True)
+        command = [compiler(), f"{directory}/unit.o", *build.link_flags]
+        subprocess.run([*command, "-o", str(arguments.output)], check=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m cutlass_ext.host", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    command = commands.add_parser("compile", help="compile one CUDA source into a shared library")
+    command.add_argument("source", type=Path)
+    command.add_argument("-o", "--output", type=Path, required=True)
+    command.add_argument("--mode", choices=MODES, default="plain")
+    command.add_argument("--arch", type=int, default=80, help="architecture to imitate (80)")
+    command.add_argument("-I", dest="include", type=Path, action="append", default=[])
+    command.add_argument("--cutlass", type=Path, help="folder that holds cutlass/cutlass.h")
+    command.add_argument("--cuda-include", type=Path, action="append", help="CUDA's headers")
+    command.set_defaults(run=compile_source)
+    arguments = parser.parse_args()
+    try:
+        arguments.run(arguments)
+    except (HostBuildError, TranslationError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except subprocess.CalledProcessError as error:
+        return error.returncode
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
