@@ -1,0 +1,195 @@
+/// @file
+/// Which thread of a warp holds which element of the warp's accumulator tile.
+#pragma once
+
+#include "cutlass/array.h"
+#include "cutlass/cutlass.h"
+#include "cutlass/gemm/warp/mma_simt.h"
+#include "cutlass/gemm/warp/mma_tensor_op.h"
+#include "cutlass/gemm/warp/mma_tensor_op_fast_f32.h"
+#include "cutlass/layout/matrix.h"
+#include "cutlass/matrix_coord.h"
+
+namespace cutlass_ext {
+namespace gemm {
+namespace warp {
+
+namespace detail {
+
+/// A map as the family of warp-level operators determines it:
+///   kRowsPerThread, kColumnsPerThread   a thread's elements are all pairs of its rows and columns
+///   kRowRun, kColumnRun                 so many of them are neighbours, aligned to their number
+///   origin_row(lane), origin_column(lane)   element (0, 0) of a lane in the warp tile
+///   row(r), column(c)                   offset of a thread's r-th row, c-th column from there
+///   index(r, c)                         that element's position in the fragment
+template <class WarpMma>
+struct AccumulatorMapTraits {
+  static_assert(sizeof(WarpMma) == 0,
+                "AccumulatorMap knows warp-level operators of 16x8 tensor-op instructions and "
+                "MmaSimt, with row-major accumulators");
+};
+
+/// Instructions of 16 rows and 8 columns (Sm75 and Sm80: f16, bf16, tf32), whose accumulators four
+/// neighbouring lanes share row by row; instructions in column order.
+template <class Shape, int kInstructionColumns>
+struct TensorOp16x8Map {
+  static constexpr int kTileRows = Shape::kM / 16;
+  static constexpr int kRowsPerThread = 2 * kTileRows;
+  static constexpr int kColumnsPerThread = 2 * (Shape::kN / 8);
+  static constexpr int kRowRun = 1;
+  static constexpr int kColumnRun = 2;
+  static_assert(Shape::kM % 16 == 0 && Shape::kN % 8 == 0 && kInstructionColumns == 8,
+                "AccumulatorMap: the warp tile is not a multiple of 16x8 instructions");
+
+  CUTLASS_HOST_DEVICE static constexpr int origin_row(int lane) { return lane / 4; }
+  CUTLASS_HOST_DEVICE static constexpr int origin_column(int lane) { return lane % 4 * 2; }
+  CUTLASS_HOST_DEVICE static constexpr int row(int r) { return r / 2 * 16 + r % 2 * 8; }
+  CUTLASS_HOST_DEVICE static constexpr int column(int c) { return c / 2 * 8 + c % 2; }
+  CUTLASS_HOST_DEVICE static constexpr int index(int r, int c) {
+    return (c / 2 * kTileRows + r / 2) * 4 + r % 2 * 2 + c % 2;
+  }
+};
+
+template <class Shape, class ElementA, class LayoutA, class ElementB, class LayoutB, class ElementC,
+          class LayoutC, class Policy, int kPartitionsK>
+struct AccumulatorMapTraits<
+    cutlass::gemm::warp::MmaTensorOp<Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC, LayoutC,
+                                     Policy, kPartitionsK, false>>
+    : TensorOp16x8Map<Shape, Policy::Operator::Shape::kN> {
+  static_assert(Policy::Operator::Shape::kM == 16,
+                "AccumulatorMap: the instruction is not one of 16 rows and 8 columns");
+};
+
+template <class Shape, class ElementA, class LayoutA, class ElementB, class LayoutB, class ElementC,
+          class LayoutC, class Policy, int kPartitionsK>
+struct AccumulatorMapTraits<
+    cutlass::gemm::warp::MmaTensorOpFastF32<Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC,
+                                            LayoutC, Policy, kPartitionsK, false>>
+    : TensorOp16x8Map<Shape, Policy::Operator::Shape::kN> {};
+
+/// Lanes in `Policy::WarpShape`, numbered by a row-major layout that interleaves rows; each lane
+/// holds blocks of `Policy::LaneMmaShape`, row by row.
+template <class Shape, class ElementA, class LayoutA, class ElementB, class LayoutB, class ElementC,
+          class Policy, int kPartitionsK>
+struct AccumulatorMapTraits<
+    cutlass::gemm::warp::MmaSimt<Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC,
+                                 cutlass::layout::RowMajor, Policy, kPartitionsK>> {
+  static constexpr int kInterleave = Policy::LaneLayout::kInterleave;
+  static constexpr int kLaneRows = Policy::WarpShape::kRow;
+  static constexpr int kLaneColumns = Policy::WarpShape::kColumn;
+  static constexpr int kRowRun = Policy::LaneMmaShape::kM;
+  static constexpr int kColumnRun = Policy::LaneMmaShape::kN;
+  static constexpr int kRowsPerThread = Shape::kM / kLaneRows;
+  static constexpr int kColumnsPerThread = Shape::kN / kLaneColumns;
+
+  CUTLASS_HOST_DEVICE static constexpr int origin_row(int lane) {
+    return (lane / (kLaneColumns * kInterleave) * kInterleave + lane % kInterleave) * kRowRun;
+  }
+  CUTLASS_HOST_DEVICE static constexpr int origin_column(int lane) {
+    return lane % (kLaneColumns * kInterleave) / kInterleave * kColumnRun;
+  }
+  CUTLASS_HOST_DEVICE static constexpr int row(int r) {
+    return r / kRowRun * kRowRun * kLaneRows + r % kRowRun;
+  }
+  CUTLASS_HOST_DEVICE static constexpr int column(int c) {
+    return c / kColumnRun * kColumnRun * kLaneColumns + c % kColumnRun;
+  }
+  CUTLASS_HOST_DEVICE static constexpr int index(int r, int c) {
+    return r * kColumnsPerThread + c;
+  }
+};
+
+}  // namespace detail
+
+/// Maps (lane, position in the accumulator fragment) to (row, column) of the warp tile, one to one.
+///
+/// The map is a sum: lane's origin + an offset known at compile time. A thread's elements are all
+/// pairs of kRowsPerThread rows and kColumnsPerThread columns, so that row statistics are arrays of
+/// kRowsPerThread values.
+///
+/// Stock CUTLASS has the map only inside iterators that load or store the whole tile.
+///
+/// \tparam WarpMma_  warp-level operator: MmaTensorOp, MmaTensorOpFastF32 (16x8 instructions) or
+///                   MmaSimt; accumulators in row-major layout
+template <class WarpMma_>
+struct AccumulatorMap : detail::AccumulatorMapTraits<WarpMma_> {
+  using WarpMma = WarpMma_;
+  using Traits = detail::AccumulatorMapTraits<WarpMma>;
+  using Shape = typename WarpMma::Shape;
+  using Fragment = typename WarpMma::FragmentC;
+  using Element = typename Fragment::Element;
+  using Traits::kColumnsPerThread;
+  using Traits::kRowsPerThread;
+
+  static constexpr int kElements = Fragment::kElements;
+  static_assert(kElements == kRowsPerThread * kColumnsPerThread,
+                "AccumulatorMap: the fragment is not rows times columns");
+
+  /// One value for each of a thread's rows.
+  using RowFragment = cutlass::Array<Element, kRowsPerThread>;
+
+  /// Bits of the lane index that change neither origin_row nor, so, the rows that a lane holds: the
+  /// lanes that share rows are those that differ in these bits only.
+  static constexpr unsigned kRowMask = [] {
+    unsigned mask = 0;
+    for (int bit = 1; bit < 32; bit *= 2) {
+      mask |= Traits::origin_row(bit) == Traits::origin_row(0) ? unsigned(bit) : 0u;
+    }
+    return mask;
+  }();
+
+  /// Element (0, 0) of a lane; all its others lie to the right and below.
+  CUTLASS_HOST_DEVICE static cutlass::MatrixCoord origin(int lane) {
+    return {Traits::origin_row(lane), Traits::origin_column(lane)};
+  }
+
+  /// Coordinates in the warp tile of a thread's element in row r, column c of its own.
+  CUTLASS_HOST_DEVICE static cutlass::MatrixCoord coord(int lane, int r, int c) {
+    return {Traits::origin_row(lane) + Traits::row(r),
+            Traits::origin_column(lane) + Traits::column(c)};
+  }
+
+  /// Combines `value` over the lanes that share a row: all of them get the same result, to the bit
+  /// where `op` is commutative. Every lane of the warp takes part.
+  template <class T, class Op>
+  CUTLASS_DEVICE static T reduce_lanes(T value, Op op) {
+    CUTLASS_PRAGMA_UNROLL
+    for (int bit = 1; bit < 32; bit *= 2) {
+      if (kRowMask & unsigned(bit)) {
+        value = op(value, __shfl_xor_sync(0xffffffffu, value, bit));
+      }
+    }
+    return value;
+  }
+
+  /// Combines a thread's own elements of each row, from the left.
+  template <class Op>
+  CUTLASS_DEVICE static RowFragment reduce_columns(Fragment const &fragment, Op op) {
+    RowFragment result;
+    CUTLASS_PRAGMA_UNROLL
+    for (int r = 0; r < kRowsPerThread; ++r) {
+      Element value = fragment[Traits::index(r, 0)];
+      CUTLASS_PRAGMA_UNROLL
+      for (int c = 1; c < kColumnsPerThread; ++c) {
+        value = op(value, fragment[Traits::index(r, c)]);
+      }
+      result[r] = value;
+    }
+    return result;
+  }
+
+  /// Combines each row of the warp tile: reduce_columns(), then reduce_lanes().
+  template <class Op>
+  CUTLASS_DEVICE static RowFragment reduce_rows(Fragment const &fragment, Op op) {
+    RowFragment result = reduce_columns(fragment, op);
+    CUTLASS_PRAGMA_UNROLL
+    for (int r = 0; r < kRowsPerThread; ++r) {
+      result[r] = reduce_lanes(Element(result[r]), op);
+    }
+    return result;
+  }
+};
+
+}  // namespace warp
+}  // namespace gemm
+}  // namespace cutlass_ext
