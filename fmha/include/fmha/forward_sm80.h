@@ -2,15 +2,17 @@
 /// Attention forward, 16-bit operands, mma.sync m16n8k16: the weights never leave the registers.
 #pragma once
 
-#include "cutlass/arch/memory.h"
 #include "cutlass/cutlass.h"
-#include "cutlass/numeric_conversion.h"
+#include "cutlass_ext/gemm/threadblock/register_operand_gemm.h"
+#include "cutlass_ext/gemm/warp/accumulator_map.h"
 #include "cutlass_ext/gemm/warp/mma_column_order.h"
 #include "fmha/forward_sm80_config.h"
 #include "fmha/key_block_pipeline.h"
+#include "fmha/mask.h"
 #include "fmha/online_softmax.h"
-#include "fmha/params.h"
+#include "fmha/output_tile.h"
 #include "fmha/query_tile.h"
+#include "fmha/score_scale.h"
 
 namespace fmha {
 
@@ -41,15 +43,18 @@ class ForwardSm80Kernel {
     int const warp = __shfl_sync(0xffffffffu, thread / 32, 0);
     Tile const tile(params, blockIdx.x);
 
-    // The softmax works with a positive scale. Any other multiplies the scores beforehand, which
-    // the masked path does, so that the unmasked one is free of it.
-    bool const scale_scores = !(params.scale > 0.f);
-    float const scale = scale_scores ? 1.f : params.scale;
-    int const unmasked_blocks = scale_scores ? 0 : tile.unmasked_blocks;
+    int const first_row = tile.first_query + warp * Config::kWarpQueries;
+    PrefixMask const mask(params);
+    ScoreScale const scale(params.scale);
+    // What scores need beyond the softmax's own scale is done where they are masked.
+    int const unmasked_blocks = scale.is_positive() ? tile.unmasked_blocks : 0;
 
-    Output output;
-    output.clear();
-    Softmax softmax(scale * kLog2e);
+    Softmax softmax(scale.log2_scale());
+    Output output[kSections];
+    CUTLASS_PRAGMA_UNROLL
+    for (int section = 0; section < kSections; ++section) {
+      output[section].clear();
+    }
     if (tile.key_blocks > 0) {
       Pipeline pipeline(params, tile, shared.blocks, thread);
       load_query(params, tile, shared, thread);
@@ -68,14 +73,8 @@ class ForwardSm80Kernel {
         compute_scores(query, shared, pipeline.stage_offset(), lane, scores);
         pipeline.acquire_values();
         if (decltype(masked)::value) {
-          if (scale_scores) {
-            CUTLASS_PRAGMA_UNROLL
-            for (int i = 0; i < Scores::kElements; ++i) {
-              scores[i] *= params.scale;
-            }
-          }
-          int const first_row = tile.first_query + warp * Config::kWarpQueries;
-          mask(params, first_row, block * Config::kKeys, lane, scores);
+          scale.apply(scores);
+          mask.template apply<ScoreMap>(scores, first_row, block * Config::kKeys, lane);
         }
         accumulate_output(softmax, scores, shared, pipeline.stage_offset(), lane, output);
         pipeline.release();
@@ -91,23 +90,21 @@ class ForwardSm80Kernel {
         key_block(False(), block);
       }
     }
-    int const first_row = tile.first_query + warp * Config::kWarpQueries;
     store(params, tile, first_row, lane, softmax, output);
   }
 
  private:
-  static constexpr float kLog2e = 1.4426950408889634f;
-  static constexpr int kRowTiles = Config::kWarpQueries / 16;
-  static constexpr int kKeyTiles = Config::kKeys / 8;
   static constexpr int kSections = Config::kHeadDim / Config::kValueSection;
-  static constexpr int kSectionTiles = Config::kValueSection / 8;
-  static constexpr int kOutputTiles = Config::kHeadDim / 8;
 
-  using Softmax = OnlineSoftmax<kRowTiles>;
   using ScoreMma = typename Config::ScoreMma;
   using ValueMma = typename Config::ValueMma;
+  using ScoreMap = cutlass_ext::gemm::warp::AccumulatorMap<ScoreMma>;
+  using ValueMap = cutlass_ext::gemm::warp::AccumulatorMap<ValueMma>;
+  using Softmax = OnlineSoftmax<ScoreMap>;
   using Scores = typename ScoreMma::FragmentC;
-  using Output = cutlass::Array<float, kSections * ValueMma::FragmentC::kElements>;
+  /// A section of columns.
+  using Output = typename ValueMma::FragmentC;
+  using ValueProduct = cutlass_ext::gemm::threadblock::RegisterOperandGemm<ValueMma, Config::kKeys>;
 
   struct True {
     static constexpr bool value = true;
@@ -194,125 +191,58 @@ class ForwardSm80Kernel {
     });
   }
 
-  /// Sets to -inf, by selection, the scores of keys that their row does not see.
-  CUTLASS_DEVICE static void mask(Params const &params, int first_row, int first_key, int lane,
-                                  Scores &scores) {
-    CUTLASS_PRAGMA_UNROLL
-    for (int r = 0; r < Softmax::kRows; ++r) {
-      int const row = first_row + Softmax::row(lane, r);
-      int const visible = params.causal ? min(params.keys, row + 1) : params.keys;
-      int const visible_here = visible - first_key - 2 * (lane % 4);
-      CUTLASS_PRAGMA_UNROLL
-      for (int n = 0; n < kKeyTiles; ++n) {
-        CUTLASS_PRAGMA_UNROLL
-        for (int e = 0; e < 2; ++e) {
-          float &score = scores[Softmax::pair(r, n) + e];
-          score = 8 * n + e < visible_here ? score : -INFINITY;
-        }
-      }
-    }
-  }
-
   /// Takes the block's scores into the statistics and adds weights times values to the output.
   CUTLASS_DEVICE static void accumulate_output(Softmax &softmax, Scores &scores,
                                                SharedStorage &shared, int stage_offset, int lane,
-                                               Output &output) {
-    auto &weights = as_registers(scores);
-    softmax.template update_maximum<kKeyTiles, kOutputTiles>(weights, as_registers(output));
+                                               Output (&output)[kSections]) {
+    softmax.update_maximum(scores, [&](int r, float factor) {
+      CUTLASS_PRAGMA_UNROLL
+      for (int section = 0; section < kSections; ++section) {
+        CUTLASS_PRAGMA_UNROLL
+        for (int c = 0; c < ValueMap::kColumnsPerThread; ++c) {
+          output[section][ValueMap::index(r, c)] *= factor;
+        }
+      }
+    });
     typename ValueMma::IteratorB values(
         {shared.blocks.values + stage_offset,
          Config::SmemLayoutValues::packed({Config::kKeys, Config::kValueSection})},
         lane);
-    auto *section_output = reinterpret_cast<typename ValueMma::FragmentC *>(&output);
+    // Of 16 keys a thread has 4 columns.
+    constexpr int kStepColumns = ScoreMap::kColumnsPerThread / ValueProduct::kSteps;
     CUTLASS_PRAGMA_UNROLL
-    for (int step = 0; step < Config::kKeys / 16; ++step) {
-      softmax.template exponentiate<2>(weights, 2 * step);
-      typename ValueMma::FragmentA const operand = as_operand(weights, step);
+    for (int step = 0; step < ValueProduct::kSteps; ++step) {
+      softmax.template exponentiate<kStepColumns>(scores, kStepColumns * step);
+      auto const weights = ValueProduct::operand(scores, step);
       CUTLASS_PRAGMA_UNROLL
       for (int section = 0; section < kSections; ++section) {
         typename ValueMma::FragmentB value_fragment;
         values.load_with_pointer_offset(value_fragment,
                                         section * Config::kKeys * Config::kValueSection);
-        cutlass_ext::gemm::warp::MmaColumnOrder<ValueMma>()(section_output[section], operand,
-                                                            value_fragment);
+        ValueProduct::multiply(output[section], weights, value_fragment);
       }
       ++values;
     }
   }
 
-  /// The weights of keys 16 step ... 16 step + 15, rounded, as the A operand of the value product:
-  /// accumulators of two neighbouring instruction columns hold the same rows and columns as one
-  /// A fragment.
-  CUTLASS_DEVICE static typename ValueMma::FragmentA as_operand(
-      float const (&weights)[Scores::kElements], int step) {
-    using Pair = cutlass::Array<Element, 2>;
-    cutlass::NumericArrayConverter<Element, float, 2> convert;
-    typename ValueMma::FragmentA operand;
-    auto *pairs = reinterpret_cast<Pair *>(&operand);
-    CUTLASS_PRAGMA_UNROLL
-    for (int m = 0; m < kRowTiles; ++m) {
-      CUTLASS_PRAGMA_UNROLL
-      for (int half = 0; half < 2; ++half) {
-        CUTLASS_PRAGMA_UNROLL
-        for (int r = 0; r < 2; ++r) {
-          int const i = Softmax::pair(2 * m + r, 2 * step + half);
-          cutlass::Array<float, 2> const pair{weights[i], weights[i + 1]};
-          pairs[m * 4 + half * 2 + r] = convert(pair);
-        }
-      }
-    }
-    return operand;
-  }
-
-  /// Divides by the sum of the weights and writes the rows and columns that exist.
+  /// Divides by the sums of the weights and writes the rows and columns that exist.
   CUTLASS_DEVICE static void store(Params const &params, Tile const &tile, int first_row, int lane,
-                                   Softmax const &softmax, Output const &output) {
-    Element *rows = static_cast<Element *>(params.output) +
-                    tile.batch * params.output_stride.batch + tile.head * params.output_stride.head;
-    int64_t const head_of_batch = int64_t(tile.batch) * params.heads + tile.head;
+                                   Softmax const &softmax, Output const (&output)[kSections]) {
+    OutputTile<ValueMap, Element, Config::kRowAccess> const destination(params, tile, first_row,
+                                                                        lane);
     CUTLASS_PRAGMA_UNROLL
     for (int r = 0; r < Softmax::kRows; ++r) {
       float const total = softmax.total(r);
       float const inverse = total == 0.f ? 0.f : 1.f / total;
-      int const row = first_row + Softmax::row(lane, r);
-      if (row >= params.queries) {
-        continue;
-      }
-      Element *row_pointer = rows + row * params.output_stride.row;
-      CUTLASS_PRAGMA_UNROLL
-      for (int n = 0; n < kOutputTiles; ++n) {
-        int const i = Softmax::pair(r, n);
-        int const column = 8 * n + 2 * (lane % 4);
-        store_pair(row_pointer + column, params.value_dim - column,
-                   {output[i] * inverse, output[i + 1] * inverse});
-      }
-      if (params.log_sum_exp != nullptr && lane % 4 == 0) {
-        params.log_sum_exp[head_of_batch * params.queries + row] = softmax.log_sum_exp(r, total);
-      }
-    }
-  }
-
-  /// Writes two neighbouring columns, of which the first `columns` exist.
-  CUTLASS_DEVICE static void store_pair(Element *destination, int columns,
-                                        cutlass::Array<float, 2> const &values) {
-    cutlass::NumericArrayConverter<Element, float, 2> convert;
-    cutlass::Array<Element, 2> const pair = convert(values);
-    if constexpr (Config::kRowAccess == Access::kElement) {
-      CUTLASS_PRAGMA_UNROLL
-      for (int i = 0; i < 2; ++i) {
-        if (i < columns) {
-          destination[i] = pair[i];
+      if (destination.has_row(r)) {
+        CUTLASS_PRAGMA_UNROLL
+        for (int section = 0; section < kSections; ++section) {
+          destination.store_row(output[section], r, inverse, section * Config::kValueSection);
         }
+        destination.store_log_sum_exp(r, softmax.log_sum_exp(r, total));
       }
-    } else {
-      cutlass::arch::global_store<cutlass::Array<Element, 2>, sizeof(pair)>(pair, destination,
-                                                                            columns > 0);
     }
   }
-
-  template <int kElements>
-  CUTLASS_DEVICE static float (&as_registers(cutlass::Array<float, kElements> &array))
-      [kElements] { return *reinterpret_cast<float (*)[kElements]>(array.raw_data()); }
 };
 
 }  // namespace fmha

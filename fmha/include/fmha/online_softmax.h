@@ -1,8 +1,9 @@
 /// @file
-/// Softmax over key blocks that arrive one after another, on 16x8 tensor-op accumulators.
+/// Softmax over key blocks that arrive one after another, on accumulators in registers.
 #pragma once
 
 #include "cutlass/cutlass.h"
+#include "cutlass/functional.h"
 #include "cutlass/platform/platform.h"
 
 namespace fmha {
@@ -27,16 +28,15 @@ CUTLASS_DEVICE float exp2_approximate(float x) {
 /// exponent. Weights then reach 2^kLazyBits, harmless in float and in half_t, and most key blocks
 /// need neither the row reduction nor the multiplication of the output.
 ///
-/// Accumulators of a warp tile of kRowTiles x n instructions of 16 rows and 8 columns: element e of
-/// instruction (m, n) is `accumulators[(n * kRowTiles + m) * 4 + e]`; thread `lane` holds
-///   row 16 m + 8 (e / 2) + lane / 4, column 8 n + 2 (lane % 4) + e % 2.
-/// A row belongs to four neighbouring lanes, and a thread has kRows = 2 kRowTiles rows.
-template <int kRowTiles>
+/// \tparam Map  cutlass_ext::gemm::warp::AccumulatorMap of the scores; a warp holds whole rows
+template <class Map>
 class OnlineSoftmax {
  public:
-  static constexpr int kRows = 2 * kRowTiles;
+  using Scores = typename Map::Fragment;
+  static constexpr int kRows = Map::kRowsPerThread;
   static constexpr float kLazyBits = 8.f;
 
+  /// \param scale_log2  c, positive
   CUTLASS_DEVICE explicit OnlineSoftmax(float scale_log2) : scale_log2_(scale_log2) {
     CUTLASS_PRAGMA_UNROLL
     for (int r = 0; r < kRows; ++r) {
@@ -45,27 +45,28 @@ class OnlineSoftmax {
     }
   }
 
-  /// Index of a thread's row `r` in the warp's tile.
-  CUTLASS_DEVICE static int row(int lane, int r) { return 16 * (r / 2) + 8 * (r % 2) + lane / 4; }
-
-  /// Index of the accumulator of row `r` in instruction column `n`, first of two neighbours.
-  CUTLASS_DEVICE static int pair(int r, int n) { return (n * kRowTiles + r / 2) * 4 + (r % 2) * 2; }
-
-  /// Takes a key block's scores into the maximum and, where it changes, rescales sum and output.
-  template <int kKeyTiles, int kOutputTiles>
-  CUTLASS_DEVICE void update_maximum(float const (&scores)[kKeyTiles * kRowTiles * 4],
-                                     float (&output)[kOutputTiles * kRowTiles * 4]) {
+  /// Takes a key block's scores into the maximum. Where it changes, rescales the sums and calls
+  /// `rescale(r, factor)`, to do the same to the output, for each of the thread's rows.
+  template <class Rescale>
+  CUTLASS_DEVICE void update_maximum(Scores const &scores, Rescale rescale) {
+    constexpr int kRun = Map::kColumnRun;
     float block_maximum[kRows];
     bool exceeds = false;
     CUTLASS_PRAGMA_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      float even = scores[pair(r, 0)], odd = scores[pair(r, 0) + 1];
+      // As many independent chains as there are neighbours.
+      float partial[kRun];
       CUTLASS_PRAGMA_UNROLL
-      for (int n = 1; n < kKeyTiles; ++n) {
-        even = fmaxf(even, scores[pair(r, n)]);
-        odd = fmaxf(odd, scores[pair(r, n) + 1]);
+      for (int c = 0; c < Map::kColumnsPerThread; ++c) {
+        float const score = scores[Map::index(r, c)];
+        partial[c % kRun] = c < kRun ? score : fmaxf(partial[c % kRun], score);
       }
-      block_maximum[r] = fmaxf(even, odd) * scale_log2_;
+      float maximum = partial[0];
+      CUTLASS_PRAGMA_UNROLL
+      for (int i = 1; i < kRun; ++i) {
+        maximum = fmaxf(maximum, partial[i]);
+      }
+      block_maximum[r] = maximum * scale_log2_;
       exceeds |= block_maximum[r] - maximum_[r] > kLazyBits;
     }
     // Each lane judges its own part of its rows; the vote makes the decision the warp's, so that
@@ -73,35 +74,39 @@ class OnlineSoftmax {
     if (__any_sync(0xffffffffu, exceeds)) {
       CUTLASS_PRAGMA_UNROLL
       for (int r = 0; r < kRows; ++r) {
-        rescale<kOutputTiles>(r, block_maximum[r], output);
+        float const row_maximum =
+            fmaxf(maximum_[r], Map::reduce_lanes(block_maximum[r], cutlass::maximum<float>()));
+        float const factor = exp2_approximate(maximum_[r] - row_maximum);
+        maximum_[r] = row_maximum;
+        sum_[r] *= factor;
+        rescale(r, factor);
       }
     }
     __syncwarp();
   }
 
-  /// Replaces the scores of instruction columns n ... n + kTiles - 1 by their weights.
-  template <int kTiles, int kScores>
-  CUTLASS_DEVICE void exponentiate(float (&scores)[kScores], int n) {
+  /// Replaces the scores in `columns` of the thread's columns, from `first` on, by their weights.
+  template <int kColumns>
+  CUTLASS_DEVICE void exponentiate(Scores &scores, int first = 0) {
+    constexpr int kRun = Map::kColumnRun;
     CUTLASS_PRAGMA_UNROLL
-    for (int tile = n; tile < n + kTiles; ++tile) {
+    for (int run = first; run < first + kColumns; run += kRun) {
       CUTLASS_PRAGMA_UNROLL
-      for (int m = 0; m < kRowTiles; ++m) {
+      for (int r = 0; r < kRows; ++r) {
         CUTLASS_PRAGMA_UNROLL
-        for (int e = 0; e < 4; ++e) {
-          int const r = 2 * m + e / 2;
-          float &score = scores[(tile * kRowTiles + m) * 4 + e];
-          score = exp2_approximate(fmaf(score, scale_log2_, -maximum_[r]));
-          sum_[r] += score;
+        for (int c = run; c < run + kRun; ++c) {
+          float const weight =
+              exp2_approximate(fmaf(scores[Map::index(r, c)], scale_log2_, -maximum_[r]));
+          scores[Map::index(r, c)] = weight;
+          sum_[r] += weight;
         }
       }
     }
   }
 
-  /// Sum of the weights of row `r` over the four lanes that share it.
+  /// Sum of the weights of row `r`, in all lanes that share it.
   CUTLASS_DEVICE float total(int r) const {
-    float total = sum_[r];
-    total += __shfl_xor_sync(0xffffffffu, total, 1);
-    return total + __shfl_xor_sync(0xffffffffu, total, 2);
+    return Map::reduce_lanes(sum_[r], cutlass::plus<float>());
   }
 
   /// Log-sum-exp (natural logarithm) of row `r`, whose `total` is given; -inf if it saw no key.
@@ -111,22 +116,6 @@ class OnlineSoftmax {
   }
 
  private:
-  template <int kOutputTiles>
-  CUTLASS_DEVICE void rescale(int r, float block_maximum,
-                              float (&output)[kOutputTiles * kRowTiles * 4]) {
-    float row_maximum = fmaxf(block_maximum, __shfl_xor_sync(0xffffffffu, block_maximum, 1));
-    row_maximum = fmaxf(row_maximum, __shfl_xor_sync(0xffffffffu, row_maximum, 2));
-    row_maximum = fmaxf(row_maximum, maximum_[r]);
-    float const factor = exp2_approximate(maximum_[r] - row_maximum);
-    maximum_[r] = row_maximum;
-    sum_[r] *= factor;
-    CUTLASS_PRAGMA_UNROLL
-    for (int n = 0; n < kOutputTiles; ++n) {
-      output[pair(r, n)] *= factor;
-      output[pair(r, n) + 1] *= factor;
-    }
-  }
-
   float scale_log2_;
   float maximum_[kRows];
   float sum_[kRows];
