@@ -4,15 +4,20 @@
 schedule and checks, and reads the access log. See docs/host_execution.md.
 """
 
-from .build import HostBuild, build_flags, include_roots
+from .build import HostBuild, build_flags
 from .errors import HostBuildError
+from .options import LOG_DTYPE, Observation, options
+from .runtime import sanitizer_environment
 from .translate import TranslationError, translate
 
 __all__ = [
+    "LOG_DTYPE",
     "HostBuild",
     "HostBuildError",
+    "Observation",
     "TranslationError",
     "build_flags",
-    "include_roots",
+    "options",
+    "sanitizer_environment",
     "translate",
 ]

@@ -6,44 +6,24 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from cutlass_ext.jit import cache, toolchain
+
 from .build import build_flags
 from .errors import HostBuildError
-from .runtime import MODES, compiler
+from .runtime import MODES
 from .translate import TranslationError, translate
-
-
-def _find_cutlass() -> Path:
-    if path := os.environ.get("CUTLASS_PATH"):
-        return Path(path)
-    spec = importlib.util.find_spec("cutlass_library")
-    if spec is None or spec.origin is None:
-        raise HostBuildError("No CUTLASS: install nvidia-cutlass==4.2.0.0, or set CUTLASS_PATH.")
-    return Path(spec.origin).parent / "source" / "include"
-
-
-def _find_cuda() -> list[Path]:
-    for home in (os.environ.get("CUDA_HOME"), "/usr/local/cuda"):
-        if home and (Path(home) / "include" / "cuda_runtime.h").is_file():
-            return [Path(home) / "include"]
-    raise HostBuildError("No CUDA headers: set CUDA_HOME to a toolkit, or pass --cuda-include.")
-
-
-def _cache() -> Path:
-    return Path(os.environ.get("CUTLASS_EXT_CACHE", Path.home() / ".cache" / "cutlass_ext"))
 
 
 def compile_source(arguments: argparse.Namespace) -> None:
     build = build_flags(
-        arguments.cutlass or _find_cutlass(),
-        arguments.cuda_include or _find_cuda(),
-        _cache(),
+        arguments.cutlass or toolchain.find_cutlass(),
+        arguments.cuda_include or toolchain.find_cuda_include(),
+        cache.root(),
         arguments.mode,
         arguments.arch,
         arguments.include,
@@ -51,10 +31,11 @@ def compile_source(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as directory:
         translated = Path(directory) / f"{arguments.source.stem}.cpp"
         translated.write_text(f'#line 1 "{arguments.source}"\n' + translate(arguments.source.read_text()))
-        command = [compiler(), *build.compile_flags, f"-I{arguments.source.resolve().parent}"]
+        gxx = str(toolchain.find_gxx().path)
+        command = [gxx, *build.compile_flags, f"-I{arguments.source.resolve().parent}"]
         command += ["-c", str(translated), "-o", f"{directory}/unit.o"]
         subprocess.run(command, check=True)
-        command = [compiler(), f"{directory}/unit.o", *build.link_flags]
+        command = [gxx, f"{directory}/unit.o", *build.link_flags]
         subprocess.run([*command, "-o", str(arguments.output)], check=True)
 
 
@@ -73,7 +54,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         arguments.run(arguments)
-    except (HostBuildError, TranslationError) as error:
+    except (HostBuildError, TranslationError, toolchain.ToolchainError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except subprocess.CalledProcessError as error:

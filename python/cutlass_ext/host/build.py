@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cutlass_ext._locations import include_dirs
+
 from .errors import HostBuildError
 from .overlay import cutlass_overlay, source_overlay
 from .runtime import MODES, SANITIZER_FLAGS, build_runtime, wrapped_functions
@@ -28,16 +30,6 @@ class HostBuild:
     compile_flags: tuple[str, ...]
     link_flags: tuple[str, ...]
     runtime: Path
-
-
-def include_roots() -> list[Path]:
-    """Include roots of this project: beside the Python package, or in the source tree."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "include"
-    if installed.is_dir():
-        return [installed]
-    repository = package.parents[1]
-    return [repository / "cutlass_ext" / "include", repository / "fmha" / "include"]
 
 
 def build_flags(
@@ -64,10 +56,10 @@ def build_flags(
     cutlass = Path(cutlass)
     if not (cutlass / "cutlass").is_dir() and (cutlass / "include" / "cutlass").is_dir():
         cutlass = cutlass / "include"
-    roots = include_roots()
+    roots = include_dirs()
     directory = Path(cache) / "host"
     cuda = [folder for path in cuda_include for folder in (Path(path), Path(path) / "cccl")]
-    cuda = [folder for folder in cuda if folder.is_dir()]
+    cuda = [folder for folder in dict.fromkeys(cuda) if folder.is_dir()]
     with _lock(directory):
         overlays = [source_overlay(root, directory) for root in [*include, *roots] if root.is_dir()]
         overlays.append(cutlass_overlay(cutlass, directory))
@@ -89,7 +81,7 @@ def build_flags(
 
     link_flags = ["-shared", *SANITIZER_FLAGS[mode], str(runtime), f"-Wl,-rpath,{runtime.parent}"]
     host = roots[0] / "cutlass_ext" / "host"
-    link_flags += [f"-Wl,--wrap={function}" for function in wrapped_functions(host)]
+    link_flags += [f"-Wl,--wrap={function}" for function in wrapped_functions(host, mode)]
     return HostBuild(tuple(compile_flags), tuple(link_flags), runtime)
 
 

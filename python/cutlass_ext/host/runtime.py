@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+
+from cutlass_ext.jit.toolchain import find_gxx
 
 from .errors import HostBuildError
 
@@ -35,84 +35,99 @@ def library_name(mode: str) -> str:
     return f"libcutlass_ext_host_{mode}.so"
 
 
-@functools.lru_cache
-def compiler() -> str:
-    """The host compiler: `CXX`, or g++."""
-    found = shutil.which(os.environ.get("CXX", "g++"))
-    if found is None:
+# Boost.Context's switch costs nanoseconds; ucontext serves where Boost is not installed.
+_CONTEXTS = {"fcontext": ("-lboost_context",), "ucontext": ()}
+
+
+def _contexts() -> tuple[str, ...]:
+    """Ways to switch fibers, best first; `CUTLASS_EXT_HOST_CONTEXT` names the only one to try."""
+    named = os.environ.get("CUTLASS_EXT_HOST_CONTEXT")
+    if named is None:
+        return tuple(_CONTEXTS)
+    if named not in _CONTEXTS:
         raise HostBuildError(
-            "No host compiler: install g++ (12 is what was tested), or set CXX to one."
+            f"CUTLASS_EXT_HOST_CONTEXT is {named!r}; it is one of {', '.join(_CONTEXTS)}."
         )
-    return found
+    return (named,)
 
 
-@functools.lru_cache
-def compiler_version() -> str:
-    return subprocess.run(
-        [compiler(), "-dumpfullversion", "-dumpmachine"], capture_output=True, text=True, check=True
-    ).stdout.replace("\n", " ")
-
-
-@functools.lru_cache
-def context_source() -> str:
-    """How fibers switch: Boost.Context where it is installed, else ucontext.
-
-    `CUTLASS_EXT_HOST_CONTEXT=ucontext` asks for the latter.
-    """
-    if os.environ.get("CUTLASS_EXT_HOST_CONTEXT") == "ucontext":
-        return "context_ucontext.cpp"
-    program = "#include <boost/context/detail/fcontext.hpp>\nint main() {}\n"
-    with tempfile.TemporaryDirectory() as directory:
-        command = [compiler(), "-std=c++17", "-x", "c++", "-", "-o", f"{directory}/probe"]
-        command += ["-lboost_context"]
-        found = subprocess.run(command, input=program, text=True, capture_output=True)
-    return "context_fcontext.cpp" if found.returncode == 0 else "context_ucontext.cpp"
-
-
-def _sources(host: Path) -> list[Path]:
-    chosen = context_source()
+def _sources(host: Path, context: str) -> list[Path]:
     sources = [*(host / "runtime").glob("*.cpp"), *(host / "ptx").glob("*.cpp")]
+    chosen = f"context_{context}.cpp"
     return sorted(s for s in sources if not s.name.startswith("context_") or s.name == chosen)
 
 
-def wrapped_functions(host: Path) -> list[str]:
-    """Functions of CUDA's runtime API that the runtime stands in for."""
+def wrapped_functions(host: Path, mode: str) -> list[str]:
+    """Functions that the runtime stands in for: CUDA's, and those that escape instrumentation."""
     text = (host / "runtime" / "runtime_api.cpp").read_text()
-    return sorted(set(re.findall(r"CUTLASS_EXT_WRAP\((cuda\w+)\)", text)))
+    functions = sorted(set(re.findall(r"CUTLASS_EXT_WRAP\((cuda\w+)\)", text)))
+    return functions + (["memcpy", "memmove", "memset"] if mode == "instrumented" else [])
 
 
 def build_runtime(include: Path, cuda_include: list[Path], directory: Path, mode: str) -> Path:
     """The runtime library of `mode`, built where it is missing. The caller holds the lock."""
     host = include / "cutlass_ext" / "host"
+    gxx = find_gxx()
     flags = [*_COMMON_FLAGS, *_RUNTIME_FLAGS[mode], *SANITIZER_FLAGS[mode], f"-I{include}"]
     flags += [f"-I{path}" for path in cuda_include]
-    digest = hashlib.sha256(f"{compiler_version()} {context_source()} {flags}".encode())
+    digest = hashlib.sha256(f"{gxx.identity} {flags}".encode())
     for path in sorted(host.rglob("*")):
         if path.is_file():
             digest.update(path.read_bytes())
-    library = directory / digest.hexdigest()[:16] / library_name(mode)
-    if library.is_file():
-        return library
+    key = digest.hexdigest()[:16]
+    libraries = {c: directory / f"{key}-{c}" / library_name(mode) for c in _contexts()}
+    for library in libraries.values():
+        if library.is_file():
+            return library
+    failures = []
+    for context, library in libraries.items():
+        try:
+            _compile_runtime(str(gxx.path), flags, host, context, mode, library)
+            return library
+        except subprocess.CalledProcessError as error:
+            failures.append(error.stderr)
+    raise HostBuildError(f"The host runtime does not compile:\n{failures[-1]}")
+
+
+def _compile_runtime(
+    gxx: str, flags: list[str], host: Path, context: str, mode: str, library: Path
+) -> None:
     library.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=library.parent) as temporary:
 
         def compile_one(source: Path) -> str:
             target = f"{temporary}/{source.stem}.o"
-            _run([compiler(), *flags, "-c", str(source), "-o", target])
+            _run([gxx, *flags, "-c", str(source), "-o", target])
             return target
 
         with ThreadPoolExecutor(min(os.cpu_count() or 1, 4)) as pool:
-            objects = list(pool.map(compile_one, _sources(host)))
-        link = ["-shared", *SANITIZER_FLAGS[mode], *objects, "-ldl"]
-        if context_source() == "context_fcontext.cpp":
-            link.append("-lboost_context")
+            sources = _sources(host, context)
+            # The one that decides whether this context serves comes first.
+            sources.sort(key=lambda source: not source.name.startswith("context_"))
+            objects = [compile_one(sources[0]), *pool.map(compile_one, sources[1:])]
         built = f"{temporary}/{library.name}"
-        _run([compiler(), *link, "-o", built])
+        link = ["-shared", *SANITIZER_FLAGS[mode], *objects, *_CONTEXTS[context], "-ldl"]
+        _run([gxx, *link, "-o", built])
         os.replace(built, library)
-    return library
 
 
 def _run(command: list[str]) -> None:
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0:
-        raise HostBuildError(f"The host runtime does not compile:\n{result.stderr}")
+    subprocess.run(command, capture_output=True, text=True, check=True)
+
+
+def sanitizer_environment() -> dict[str, str]:
+    """Environment of a process that loads kernels of mode "asan".
+
+    AddressSanitizer must be the first library of a process, so a program that was not linked with
+    it, such as Python, has to be started with these variables.
+    """
+    gxx = str(find_gxx().path)
+    library = subprocess.run(
+        [gxx, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    return {
+        "LD_PRELOAD": library,
+        # Python keeps memory until it exits; a report ends the launch, not the process; the same
+        # place may be wrong again.
+        "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=0:suppress_equal_pcs=0",
+    }

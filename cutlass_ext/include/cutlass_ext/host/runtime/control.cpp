@@ -26,12 +26,11 @@ Options initial_options() {
   return options;
 }
 
+Options options_instance = initial_options();
+
 }  // namespace
 
-Options &options() {
-  static Options instance = initial_options();
-  return instance;
-}
+Options &the_options = options_instance;
 
 }  // namespace cutlass_ext::host
 

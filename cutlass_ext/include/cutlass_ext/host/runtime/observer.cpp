@@ -16,11 +16,11 @@ void observe(AccessKind kind, void const *address, int bytes) {
     return;
   }
   Scheduler &s = scheduler();
-  uint32_t offset = 0;
-  bool const shared = s.block().shared.offset(address, offset);
-  if (!shared && s.is_private(address)) {
+  if (s.is_private(address)) {
     return;
   }
+  uint32_t offset = 0;
+  bool const shared = s.block().shared.offset(address, offset);
   AddressSpace const space = shared ? AddressSpace::kShared : AddressSpace::kGlobal;
   if (log) {
     std::vector<Access> &entries = access_log();

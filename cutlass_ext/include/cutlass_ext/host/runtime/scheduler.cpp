@@ -34,15 +34,15 @@ uint3 coordinates(uint64_t linear, dim3 extent) {
 
 }  // namespace
 
-Scheduler &scheduler() {
-  static Scheduler instance;
-  return instance;
-}
+namespace {
 
-Statistics &statistics() {
-  static Statistics instance;
-  return instance;
-}
+Scheduler scheduler_instance;
+Statistics statistics_instance;
+
+}  // namespace
+
+Scheduler &the_scheduler = scheduler_instance;
+Statistics &the_statistics = statistics_instance;
 
 Thread::~Thread() {
   if (stack != nullptr) {

@@ -105,8 +105,13 @@ class Scheduler {
   uint64_t progress_epoch_ = 0;
 };
 
-Scheduler &scheduler();
-Options &options();
-Statistics &statistics();
+// One of each for the process: launches are serialised.
+extern Scheduler &the_scheduler;
+extern Options &the_options;
+extern Statistics &the_statistics;
+
+inline Scheduler &scheduler() { return the_scheduler; }
+inline Options &options() { return the_options; }
+inline Statistics &statistics() { return the_statistics; }
 
 }  // namespace cutlass_ext::host
