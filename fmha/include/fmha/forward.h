@@ -8,6 +8,7 @@
 
 #include "cutlass_ext/device/export.h"
 #include "cutlass_ext/device/launch.h"
+#include "fmha/forward_shared_weights.h"
 #include "fmha/forward_sm80.h"
 #include "fmha/params.h"
 
@@ -17,6 +18,16 @@ namespace fmha {
 /// 96 or 128, at least the problem's K and Kv.
 template <class Element, int kHeadDim, Access kAccess>
 using ForwardSm80 = ForwardSm80Kernel<ForwardSm80Config<Element, kHeadDim, kAccess>>;
+
+/// float operands, exact arithmetic on CUDA cores. Rows are read and written element by element.
+template <int kHeadDim>
+using ForwardSimt =
+    ForwardSharedWeightsKernel<ForwardSharedWeightsConfig<SimtFloat, kHeadDim, Access::kElement>>;
+
+/// float operands, each product from three TF32 products on tensor cores (Sm80).
+template <int kHeadDim, Access kAccess>
+using ForwardTf32x3 =
+    ForwardSharedWeightsKernel<ForwardSharedWeightsConfig<Tf32x3, kHeadDim, kAccess>>;
 
 /// Launches `Kernel` on `stream`, a cudaStream_t. Returns null, or why the launch failed.
 template <class Kernel>

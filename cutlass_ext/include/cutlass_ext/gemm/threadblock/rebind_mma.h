@@ -2,6 +2,8 @@
 /// A stock threadblock-level Mma with one of its parts exchanged.
 #pragma once
 
+#include "cutlass/arch/arch.h"
+#include "cutlass/arch/mma.h"
 #include "cutlass/cutlass.h"
 #include "cutlass/gemm/gemm.h"
 #include "cutlass/gemm/threadblock/mma_multistage.h"
