@@ -122,11 +122,15 @@ def sanitizer_environment() -> dict[str, str]:
     it, such as Python, has to be started with these variables.
     """
     gxx = str(find_gxx().path)
-    library = subprocess.run(
-        [gxx, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    # With the C++ library, too: AddressSanitizer looks for its __cxa_throw when the process starts.
+    libraries = [
+        subprocess.run(
+            [gxx, f"-print-file-name={name}"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for name in ("libasan.so", "libstdc++.so.6")
+    ]
     return {
-        "LD_PRELOAD": library,
+        "LD_PRELOAD": " ".join(libraries),
         # Python keeps memory until it exits; a report ends the launch, not the process; the same
         # place may be wrong again.
         "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=0:suppress_equal_pcs=0",

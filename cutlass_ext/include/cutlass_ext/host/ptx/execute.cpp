@@ -81,8 +81,11 @@ void execute(Site &site, Operand *operands) {
   if (site.program == nullptr) {
     site.program = parse(site);
   }
-  if (site.program->needs_thread && !scheduler().running()) {
-    throw Error("inline PTX outside a kernel: " + std::string(site.text) + text(site.where));
+  if (site.program->needs_thread) {
+    if (!scheduler().running()) {
+      throw Error("inline PTX outside a kernel: " + std::string(site.text) + text(site.where));
+    }
+    scheduler().throw_if_abandoned();
   }
   Frame(*site.program, operands).run();
 }

@@ -114,6 +114,7 @@ void Scheduler::start_blocks(std::vector<uint64_t> const &indices) {
   int const warps = padded_ / 32 * int(indices.size());
   blocks_.resize(indices.size());
   ready_.assign(size_t(warps), 0);
+  spinning_.assign(size_t(warps), 0);
   alive_.assign(size_t(warps), 0);
   collectives_.resize(size_t(warps));
   for (PendingCollectives &pending : collectives_) {
@@ -232,6 +233,10 @@ void Scheduler::wait(char const *what, Location where) {
   if (following != current_) {
     switch_to(following);
   }
+  throw_if_abandoned();
+}
+
+void Scheduler::throw_if_abandoned() {
   if (abandoned_) {
     throw Abandoned{};
   }
@@ -255,10 +260,9 @@ void Scheduler::spin(Location where) {
          "would set it may not be resident" +
          text(where));
   }
-  if (blocks_.size() > 1) {
-    wake(thread.warp, 1u << thread.lane);
-    wait("spinning", where);
-  }
+  // Whoever spins runs again only when no other thread can: it may be waiting for them.
+  spinning_[size_t(thread.warp)] |= 1u << thread.lane;
+  wait("a flag", where);
 }
 
 int Scheduler::choose_warp() {
@@ -309,6 +313,10 @@ Thread *Scheduler::next() {
     return nullptr;
   }
   int warp = choose_warp();
+  if (warp < 0) {
+    ready_.swap(spinning_);
+    warp = choose_warp();
+  }
   if (warp < 0) {
     abandon(deadlock_report());
     warp = choose_warp();
@@ -379,6 +387,7 @@ void Scheduler::abandon(std::string const &message) {
   }
   abandoned_ = true;
   ready_ = alive_;
+  spinning_.assign(spinning_.size(), 0);
 }
 
 std::string Scheduler::deadlock_report() {

@@ -44,6 +44,8 @@ class Scheduler {
   /// Suspends the calling thread until `wake`. Throws where the launch is being abandoned.
   void wait(char const *what, Location where);
   void wake(int warp, unsigned lanes) { ready_[warp] |= lanes; }
+  /// Unwinds the calling thread where the launch is being abandoned.
+  void throw_if_abandoned();
   /// Lets other threads run first where the order is random.
   void maybe_yield(char const *what, Location where);
 
@@ -88,6 +90,7 @@ class Scheduler {
   std::vector<Block> blocks_;
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<unsigned> ready_;  ///< lanes that can run, for each warp
+  std::vector<unsigned> spinning_;  ///< lanes that have read a flag in vain
   std::vector<unsigned> alive_;  ///< lanes that have not returned, for each warp
   std::vector<PendingCollectives> collectives_;
   std::vector<int> priority_;  ///< warps, first to run first
