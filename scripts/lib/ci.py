@@ -1,4 +1,4 @@
-"""Continuous integration on a CPU: environment, formatting, tests, sanitized tests, GPU compilation.
+"""Continuous integration on a CPU: formatting, tests, sanitized tests, GPU compilation.
 
 Every stage runs, also after one that failed; each prints its wall-clock time, and the last line
 counts tests and checks: `ci: N passed, N failed, N skipped`. The kernels' cache is `.cache/ci` in

@@ -150,6 +150,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if sys.version_info < (3, 10):
-        sys.exit("environment: Python 3.10 or newer is needed.")
     main()
