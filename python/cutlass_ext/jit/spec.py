@@ -31,6 +31,8 @@ class KernelSpec:
     """Of a build for the host: `"plain"`, `"asan"` or `"instrumented"` (see `cutlass_ext.host`)."""
     include_dirs: tuple[str, ...] = ()
     """Include directories beside those of this package, CUTLASS and CUDA."""
+    flags: tuple[str, ...] = ()
+    """More flags for nvcc, after ours; for a GPU only."""
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\w+", self.name, re.ASCII):
@@ -42,6 +44,8 @@ class KernelSpec:
                 f"KernelSpec.target is {self.target!r}: give 'host' or an architecture such as "
                 "'sm_80' or 'sm_90a'."
             )
+        if self.flags and self.target == "host":
+            raise ValueError(f"KernelSpec.flags are for nvcc, and {self.name} is for the host.")
         if self.mode not in _MODES:
             raise ValueError(f"KernelSpec.mode is {self.mode!r}: give one of {', '.join(_MODES)}.")
 
@@ -121,6 +125,7 @@ def _cuda_unit(spec: KernelSpec) -> Unit:
             f"-gencode=arch=compute_{number},code=sm_{number}",
             "-Xcompiler=-fPIC,-fvisibility=hidden",
             "-Xptxas=-v",
+            *spec.flags,
             *(f"-I{folder}" for folder in include),
         ),
         link=(str(nvcc.path), "-shared"),

@@ -1,0 +1,1 @@
+"""Families of kernels: each knows which problems it serves, why not the others, and how."""

@@ -1,0 +1,43 @@
+"""What dispatch asks of a family."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+
+from cutlass_ext.fmha.problem import Problem
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why a family can't serve a problem, and what would mend it (a clause each)."""
+
+    reason: str
+    mend: str
+
+    def __str__(self) -> str:
+        return f"{self.reason}; {self.mend}"
+
+
+class Family(Protocol):
+    """A set of kernels.
+
+    name             as `op` takes it
+    ours             whether `op="ours"` may choose it
+    differentiable   whether its forward is made of operations that autograd knows
+    """
+
+    name: str
+    ours: bool
+    differentiable: bool
+
+    def obstacles(self, problem: Problem) -> list[Obstacle]:
+        """Empty where the family serves the problem."""
+
+    def forward(self, problem: Problem) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """Output `[B, M, H, Kv]` and log-sum-exp `[B, H, M]` float32, or None where not needed.
+
+        The problem has at least one key and one output element, and no obstacle.
+        """

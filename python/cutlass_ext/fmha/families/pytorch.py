@@ -1,0 +1,57 @@
+"""Family `sdpa`: PyTorch's own fused backends."""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import functional
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from typing_extensions import override
+
+from cutlass_ext.fmha.families.family import Obstacle
+from cutlass_ext.fmha.problem import Problem
+
+# In order of speed on the GPUs that each runs on; PyTorch takes the first that accepts the call.
+_BACKENDS = (
+    SDPBackend.CUDNN_ATTENTION,
+    SDPBackend.FLASH_ATTENTION,
+    SDPBackend.EFFICIENT_ATTENTION,
+    SDPBackend.MATH,
+)
+
+
+class PyTorch:
+    """`torch.nn.functional.scaled_dot_product_attention`, the fastest backend first."""
+
+    name = "sdpa"
+    ours = False
+    differentiable = True
+
+    @override
+    def obstacles(self, problem: Problem) -> list[Obstacle]:
+        found = []
+        if problem.needs_lse:
+            found.append(
+                Obstacle(
+                    "PyTorch's call does not return the log-sum-exp",
+                    "use memory_efficient_attention, which doesn't ask for it",
+                )
+            )
+        if problem.precision == "ieee" and problem.device.type == "cuda":
+            found.append(
+                Obstacle(
+                    "PyTorch's kernels do not promise IEEE float32 products",
+                    "pass precision=None or 'tf32x3'",
+                )
+            )
+        return found
+
+    @override
+    def forward(self, problem: Problem) -> tuple[torch.Tensor, torch.Tensor | None]:
+        query, key, value = (
+            tensor.transpose(1, 2) for tensor in (problem.query, problem.key, problem.value)
+        )
+        with sdpa_kernel(list(_BACKENDS), set_priority=True):
+            output = functional.scaled_dot_product_attention(
+                query, key, value, is_causal=problem.causal, scale=problem.scale
+            )
+        return output.transpose(1, 2).to(problem.output_dtype), None
