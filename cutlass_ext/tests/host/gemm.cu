@@ -141,9 +141,9 @@ using Tf32 = Configuration<float, Row, Row, 4, arch::OpClassTensorOp, arch::Sm80
     });                                                                                    \
   }
 
-CUTLASS_EXT_TEST(simt, Simt)
-CUTLASS_EXT_TEST(simt_multistage, SimtMultistage)
-CUTLASS_EXT_TEST(half, Half)
-CUTLASS_EXT_TEST(half_transposed, HalfTransposed)
-CUTLASS_EXT_TEST(bfloat, Bfloat)
-CUTLASS_EXT_TEST(tf32, Tf32)
+CUTLASS_EXT_TEST(gemm_simt, Simt)
+CUTLASS_EXT_TEST(gemm_simt_multistage, SimtMultistage)
+CUTLASS_EXT_TEST(gemm_half, Half)
+CUTLASS_EXT_TEST(gemm_half_transposed, HalfTransposed)
+CUTLASS_EXT_TEST(gemm_bfloat, Bfloat)
+CUTLASS_EXT_TEST(gemm_tf32, Tf32)

@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from cutlass_ext.jit import KernelSpec, build, load
 
 from cutlass_ext import host
-from cutlass_ext.jit import KernelSpec, build, load
 
 FOLDER = Path(__file__).parent
 
@@ -55,7 +55,9 @@ class _Process:
 
     def __init__(self, path: Path) -> None:
         environment = os.environ | host.sanitizer_environment()
-        environment["PYTHONPATH"] = os.pathsep.join(map(str, [FOLDER.parents[2] / "python", *sys.path]))
+        environment["PYTHONPATH"] = os.pathsep.join(
+            map(str, [FOLDER.parents[2] / "python", *sys.path])
+        )
         self._process = subprocess.Popen(
             [sys.executable, str(FOLDER / "call_asan.py"), str(path)],
             stdin=subprocess.PIPE,

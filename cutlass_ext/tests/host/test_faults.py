@@ -42,7 +42,9 @@ FAULTS = [
     (
         "barrier",
         3,
-        {"plain": r"barrier 1: this thread expects .* \[block \(0,0,0\) thread|deadlock(.|\n)*bar.sync 1"},
+        {
+            "plain": r"barrier 1: this thread expects .* \[block \(0,0,0\) thread|deadlock(.|\n)*bar.sync 1"
+        },
     ),
     (
         "barrier",
@@ -54,9 +56,17 @@ FAULTS = [
     ("collective", 2, {"plain": r"shuffle: lane \d+ reads lane 20, which does not take part"}),
     ("collective", 3, {"plain": r"the mask 0x0000ffff does not name the lane"}),
     # Likewise: half a warp may have come and gone before the other half names it.
-    ("collective", 4, {"plain": r"this lane names the mask 0x|reads lane 0, which does not take part"}),
+    (
+        "collective",
+        4,
+        {"plain": r"this lane names the mask 0x|reads lane 0, which does not take part"},
+    ),
     ("collective", 5, {"plain": r"deadlock(.|\n)*wait at ldmatrix"}),
-    ("collective", 6, {"plain": r"deadlock(.|\n)*wait at shuffle(.|\n)*thread 7 wait at bar.sync 0"}),
+    (
+        "collective",
+        6,
+        {"plain": r"deadlock(.|\n)*wait at shuffle(.|\n)*thread 7 wait at bar.sync 0"},
+    ),
     # Copies.
     ("copy", 1, {"plain": "wrong numbers", "asan": "wrong numbers", "instrumented": "in flight"}),
     ("copy", 2, {"plain": "wrong numbers", "instrumented": "in flight"}),
@@ -79,7 +89,8 @@ FAULTS = [
         "bounds",
         6,
         dict.fromkeys(
-            ("plain", "asan"), r"st.shared.f32: the shared address .* is outside.*thread \(127,0,0\)"
+            ("plain", "asan"),
+            r"st.shared.f32: the shared address .* is outside.*thread \(127,0,0\)",
         ),
     ),
     ("bounds", 7, {"asan": r"heap-buffer-overflow(.|\n)*thread \(127,0,0\)"}),
