@@ -10,12 +10,14 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import torch
+
 from bench_backends import BACKENDS, Inputs, forward_call, make_inputs, selected, try_once
 from bench_cells import SUITES, Cell, launch_cost_cell
-from bench_report import summary, table
+from bench_report import cell_of, summary, table
 from bench_timing import FULL, QUICK, Effort, interleaved, launch_cost, make_clock, sustained
 
 NO_BACKWARD = "not built: these kernels have no backward pass yet"
@@ -179,12 +181,22 @@ def main() -> int:
         "--quick", action="store_true", help="K = 64, 128 at most 4096 long, without sustained_ms"
     )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after these")
+    parser.add_argument(
+        "--sustained-seconds",
+        type=float,
+        default=float("inf"),
+        help="end the 500 calls before sustained_ms after this long a load",
+    )
+    parser.add_argument("--skip", type=Path, metavar="FILE", help="rows whose cells to leave out")
     parser.add_argument("--list", action="store_true", help="print the cells' names and stop")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here as well")
     arguments = parser.parse_args()
 
     dtypes = arguments.dtype or ["float16", "bfloat16", "float32"]
     cells = choose_cells(arguments.suite, arguments.cells, dtypes, arguments.quick)
+    if arguments.skip:
+        known = {cell_of(row)[:-1] for row in json.loads(arguments.skip.read_text())}
+        cells = [cell for cell in cells if tuple(cell.row().values()) not in known]
     if arguments.list:
         print("\n".join(cell.name for cell in cells))
         return 0
@@ -196,7 +208,9 @@ def main() -> int:
         arguments.backends.split(","),
         device=arguments.device,
         directions=arguments.directions.split(","),
-        effort=QUICK if arguments.quick else FULL,
+        effort=replace(
+            QUICK if arguments.quick else FULL, sustained_seconds=arguments.sustained_seconds
+        ),
         deadline=time.monotonic() + 60 * arguments.minutes,
         say=lambda line: print(line, file=sys.stderr, flush=True),
     )

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from bench_cells import Cell
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
+from bench_cells import Cell
 from cutlass_ext import fmha
 
 FAMILIES = ("simt", "sm80")

@@ -25,6 +25,8 @@ class Effort:
     sustained_above: float = 0.5
     """Milliseconds above which a call is also timed under sustained load."""
     sustained_warm_up: int = 500
+    sustained_seconds: float = float("inf")
+    """The warm-up ends after this long, too: a clock has settled long before."""
     sustained_calls: int = 100
 
 
@@ -108,8 +110,11 @@ def sustained(clock: CudaClock | HostClock, call: Callable[[], object], effort: 
     """Median milliseconds of a call under a load that lasts."""
     clock.idle(effort.idle)
     # In parts, so that the queue of launches and events stays short.
-    for _ in range(effort.sustained_warm_up // 50):
-        clock.back_to_back(call, 50)
+    begin = time.monotonic()
+    for _ in range(effort.sustained_warm_up // 20):
+        clock.back_to_back(call, 20)
+        if time.monotonic() - begin > effort.sustained_seconds:
+            break
     return statistics.median(clock.back_to_back(call, effort.sustained_calls))
 
 
