@@ -167,14 +167,14 @@ def _callee_start(source: str, end: int) -> int:
     while source[position - 1].isspace():
         position -= 1
     if source[position - 1] == ">":
-        depth = 0
+        angles = parentheses = 0
         while True:
             position -= 1
-            if source[position] in ">)":
-                depth += 1
-            elif source[position] in "<(":
-                depth -= 1
-                if depth == 0:
+            character = source[position]
+            parentheses += (character == ")") - (character == "(")
+            if parentheses == 0:  # elsewhere < and > compare
+                angles += (character == ">") - (character == "<")
+                if angles == 0 and character == "<":
                     break
         while source[position - 1].isspace():
             position -= 1
@@ -213,9 +213,13 @@ def _translate_shared(match: re.Match[str]) -> str:
     name, extents = declarator.groups()
     if "extern" in head or "extern" in declaration:
         element = declaration[: declarator.start()].replace("extern", "").strip()
-        return f"{element} *{name} = static_cast<{element} *>({HOST}::dynamic_shared_memory());"
+        return (
+            f"{element} *{name} = static_cast<{element} *>({HOST}::dynamic_shared_memory());"
+            + "\n" * (match.group().count("\n") - element.count("\n"))
+        )
     holder = f"cutlass_ext_shared_{name}"
     return (
-        f"struct {holder} {{ {alignment} {declaration}; static void key() {{}} }}; "
+        f"struct {holder} {{ {alignment} {declaration}; }}; "
         f"auto &{name} = {HOST}::static_shared_memory<{holder}>().{name};"
+        + "\n" * (match.group().count("\n") - declaration.count("\n"))
     )

@@ -11,11 +11,15 @@
 #include "cutlass_ext/host/runtime/sanitizer.h"
 #include "cutlass_ext/host/runtime/text.h"
 
-// The built-in variables; builtins.h declares them const for the kernels.
-uint3 threadIdx;
-uint3 blockIdx;
-dim3 blockDim;
-dim3 gridDim;
+// The built-in variables; builtins.h declares them const for the kernels. A section of their own,
+// whose ends the linker names, tells them from memory.
+#define CUTLASS_EXT_BUILTIN __attribute__((section("cutlass_ext_builtins")))
+CUTLASS_EXT_BUILTIN uint3 threadIdx;
+CUTLASS_EXT_BUILTIN uint3 blockIdx;
+CUTLASS_EXT_BUILTIN dim3 blockDim;
+CUTLASS_EXT_BUILTIN dim3 gridDim;
+extern "C" char const __start_cutlass_ext_builtins[];
+extern "C" char const __stop_cutlass_ext_builtins[];
 
 namespace cutlass_ext::host {
 
@@ -360,8 +364,12 @@ void Scheduler::switch_to(Thread *next) {
 }
 
 bool Scheduler::is_private(void const *address) const {
-  return uintptr_t(address) - uintptr_t(current_->stack) < current_->stack_bytes ||
-         uintptr_t(address) - uintptr_t(arguments_) < argument_bytes_;
+  auto within = [address](void const *begin, size_t bytes) {
+    return uintptr_t(address) - uintptr_t(begin) < bytes;
+  };
+  return within(current_->stack, current_->stack_bytes) || within(arguments_, argument_bytes_) ||
+         within(__start_cutlass_ext_builtins,
+                size_t(__stop_cutlass_ext_builtins - __start_cutlass_ext_builtins));
 }
 
 // ---- faults ----

@@ -33,8 +33,8 @@ class Scheduler {
   int warps_per_block() const { return padded_ / 32; }
   int resident_blocks() const { return int(blocks_.size()); }
   uint64_t launch_index() const { return launch_index_; }
-  /// Whether `address` lies in the calling thread's stack or among the kernel's arguments: memory
-  /// that no other thread can race for.
+  /// Whether `address` is that of a local or a built-in variable, or of an argument of the kernel:
+  /// what a device keeps in registers or constant memory.
   bool is_private(void const *address) const;
 
   /// Lanes of a warp that have not returned.
