@@ -1,0 +1,226 @@
+"""StagedMma: the stock result whatever runs between its stages, and when it asks for which tile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+import torch
+from cutlass_ext.testing.access_log import elements_read, written_before
+from cutlass_ext.testing.device_code import Schedule, Unit, schedules
+from hypothesis import given
+
+# name: (Mma, tile m, n, k, stages, dtype, alignment, layouts of A and B by their contiguous index)
+CONFIGURATIONS = {
+    "simt_two_stages": (
+        "SimtMma<GemmShape<64, 64, 8>, GemmShape<32, 64, 8>, Row, Row, 2>",
+        (64, 64, 8, 2, torch.float32, 1, "k", "n"),
+    ),
+    "simt_multistage": (
+        "SimtMma<GemmShape<64, 64, 8>, GemmShape<16, 64, 8>, Row, Column, 4>",
+        (64, 64, 8, 4, torch.float32, 1, "k", "k"),
+    ),
+    "f16_three_stages": (
+        "Sm80Mma<half_t, GemmShape<128, 64, 32>, GemmShape<32, 64, 32>, GemmShape<16, 8, 16>,"
+        " Row, Column, 3>",
+        (128, 64, 32, 3, torch.float16, 8, "k", "k"),
+    ),
+    "f16_narrow": (
+        "Sm80Mma<half_t, GemmShape<64, 32, 64>, GemmShape<32, 32, 64>, GemmShape<16, 8, 16>,"
+        " Column, Row, 4>",
+        (64, 32, 64, 4, torch.float16, 8, "m", "n"),
+    ),
+    "bf16_alignment_2": (
+        "Sm80Mma<bfloat16_t, GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, GemmShape<16, 8, 16>,"
+        " Row, Row, 3, cutlass::arch::OpMultiplyAdd, 2>",
+        (64, 64, 32, 3, torch.bfloat16, 2, "k", "n"),
+    ),
+    "tf32x3": (
+        "Tf32x3Mma<GemmShape<64, 64, 16>, GemmShape<16, 64, 16>, Row, Column, 3>",
+        (64, 64, 16, 3, torch.float32, 4, "k", "k"),
+    ),
+    "sm75": (
+        "Sm75Mma<GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, Row, Column>",
+        (64, 64, 32, 2, torch.float16, 8, "k", "k"),
+    ),
+}
+UNIT = Unit(
+    name="test_staged_mma",
+    headers=("staged_mma.h",),
+    functions=tuple(
+        function
+        for name, (mma, _) in CONFIGURATIONS.items()
+        for function in (
+            (name, f"staged_mma<{mma}>"),
+            (f"{name}_residual_last", f"staged_mma<ResidualLastMma<{mma}>>"),
+        )
+    ),
+    directory=Path(__file__).parents[2] / "harness",
+    logged=True,
+)
+WAYS = {"stock": 0, "staged": 1, "recycled": 2, "at_once": 3}
+
+
+class Problem:
+    """Operands of two products into the same accumulators; memory outside them is NaN."""
+
+    def __init__(self, harness, configuration, m, n, k0, k1, padding, seed):
+        self.harness = harness
+        self.tile_m, self.tile_n, self.tile_k, self.stages, self.dtype, self.align = configuration[
+            :6
+        ]
+        contiguous_a, contiguous_b = configuration[6:]
+        up = self.align
+        self.m = -(-m // up) * up if contiguous_a == "m" else m
+        self.n = -(-n // up) * up if contiguous_b == "n" else n
+        self.generator = torch.Generator().manual_seed(seed)
+        self.operands = []
+        for k in (k0, k1):
+            k = -(-k // up) * up
+            a = self.operand(self.m, k, contiguous_a == "k", padding)
+            b = self.operand(k, self.n, contiguous_b == "n", padding)
+            self.operands.append((a, b, k))
+        self.accumulators = torch.randn(self.tile_m, self.tile_n, generator=self.generator)
+        self.marker = torch.zeros(1024, dtype=torch.int32)
+
+    def operand(self, rows, columns, row_major, padding):
+        """(tensor with NaN after each line's end, leading dimension)"""
+        lines, length = (rows, columns) if row_major else (columns, rows)
+        ld = length + padding * self.align
+        values = torch.full((lines + 2, ld), float("nan"))
+        values[:lines, :length] = torch.randn(lines, length, generator=self.generator)
+        # Never without a leading dimension, where a product is empty.
+        return self.harness.tensor(values.to(self.dtype)), max(ld, self.align)
+
+    def run(self, unit, function, way, schedule, log=False):
+        accumulators = self.harness.tensor(self.accumulators)
+        marker = self.harness.tensor(self.marker)
+        arguments = [WAYS[way], self.m, self.n]
+        for (a, lda), (b, ldb), k in self.operands:
+            arguments += [a, b, k, lda, ldb]
+        arguments += [accumulators, marker]
+        records = self.harness.call(unit, function, *arguments, schedule=schedule, log=log)
+        # Elsewhere the tile holds what stock Mmas make of stale shared memory.
+        return accumulators.cpu()[: self.m, : self.n], records, marker
+
+    @property
+    def tiles(self):
+        return [-(-k // self.tile_k) for _, _, k in self.operands]
+
+
+def problem(draw, harness, configuration, most_tiles):
+    tile_m, tile_n, tile_k, stages = configuration[:4]
+    limit = tile_k * most_tiles * stages
+    return Problem(
+        harness,
+        configuration,
+        m=draw(st.integers(1, tile_m)),
+        n=draw(st.integers(1, tile_n)),
+        k0=draw(
+            st.one_of(
+                st.integers(0, limit), st.integers(0, most_tiles * stages).map(tile_k.__mul__)
+            )
+        ),
+        k1=draw(st.integers(0, 2 * tile_k)),
+        padding=draw(st.integers(0, 2)),
+        seed=draw(st.integers(0, 2**31)),
+    )
+
+
+def same_bits(a, b):
+    return torch.equal(a.contiguous().view(torch.int32), b.contiguous().view(torch.int32))
+
+
+@given(
+    data=st.data(),
+    name=st.sampled_from(list(CONFIGURATIONS)),
+    schedule=schedules(),
+    way=st.sampled_from(("staged", "recycled", "at_once")),
+)
+def test_equal_to_stock(harness, name, data, schedule, way):
+    p = problem(data.draw, harness, CONFIGURATIONS[name][1], 1)
+    stock, _, _ = p.run(UNIT, name, "stock", Schedule())
+    result, _, _ = p.run(UNIT, name, way, schedule)
+    assert not stock.isnan().any()
+    assert same_bits(result, stock)
+
+
+@given(
+    data=st.data(),
+    name=st.sampled_from(list(CONFIGURATIONS)),
+    schedule=schedules(),
+    way=st.sampled_from(("staged", "recycled")),
+)
+def test_residual_last_is_a_zero_padded_problem(harness, name, data, schedule, way):
+    """With whole tiles of zeros appended the stock Mma visits the same tiles in the same order."""
+    p = problem(data.draw, harness, CONFIGURATIONS[name][1], 1)
+    result, _, _ = p.run(UNIT, f"{name}_residual_last", way, schedule)
+    padded = []
+    for ((a, lda), (b, ldb), k), layouts in zip(p.operands, [CONFIGURATIONS[name][1][6:]] * 2, strict=True):
+        k_padded = -(-k // p.tile_k) * p.tile_k
+        padded.append(
+            (
+                pad(harness, a, lda, p.m, k, k_padded, layouts[0] == "k", p.dtype),
+                pad(harness, b, ldb, p.n, k, k_padded, layouts[1] == "k", p.dtype),
+                k_padded,
+            )
+        )
+    p.operands = padded
+    stock, _, _ = p.run(UNIT, name, "stock", Schedule())
+    assert not stock.isnan().any()
+    assert same_bits(result, stock)
+
+
+def pad(harness, operand, ld, other, k, k_padded, k_contiguous, dtype):
+    """The operand with zeros in k ... k_padded."""
+    values = operand.cpu()
+    lines, length = (other, k) if k_contiguous else (k, other)
+    shape = (other, k_padded) if k_contiguous else (k_padded, other)
+    ld = -(-max(shape[1], 1) // 8) * 8
+    padded = torch.zeros(shape[0] + 2, ld, dtype=dtype)
+    padded[:lines, :length] = values[:lines, :length]
+    return harness.tensor(padded), ld
+
+
+@given(
+    data=st.data(),
+    name=st.sampled_from(list(CONFIGURATIONS)),
+    residual=st.sampled_from(("first", "last")),
+    schedule=schedules(),
+)
+def test_tiles_are_requested_when_promised(harness, device, name, residual, data, schedule):
+    """Before the marker min(k, stages - 1) tiles of each operand, after it the rest, each once."""
+    if device != "host":
+        pytest.skip("accesses are logged on the host only")
+    p = problem(data.draw, harness, CONFIGURATIONS[name][1], 1)
+    (a, _), (b, _), k = p.operands[0]
+    p.operands[1] = (p.operands[1][0], p.operands[1][1], 0)
+    function = name if residual == "first" else f"{name}_residual_last"
+    accumulators, log, marker = p.run(UNIT, function, "staged", schedule, log=True)
+
+    tiles = p.tiles[0]
+    early_tiles = min(tiles, p.stages - 1)
+    if residual == "last":
+        early_k = min(k, early_tiles * p.tile_k)
+    else:  # stock: the partial tile is the first
+        early_k = k - (tiles - early_tiles) * p.tile_k
+    layouts = CONFIGURATIONS[name][1][6:]
+    early = written_before(log, marker)
+    for operand, other, k_contiguous in (
+        (a, p.m, layouts[0] == "k"),
+        (b, p.n, layouts[1] == "k"),
+    ):
+        for accesses, first, last in ((log[early], 0, early_k), (log[~early], early_k, k)):
+            expected = np.zeros(operand.shape, dtype=int)
+            if k_contiguous:
+                expected[:other, first:last] = 1
+            else:
+                expected[first:last, :other] = 1
+            assert (elements_read(accesses, operand) == expected).all()
+    if k == 0:
+        # All that happens in shared memory is the probe's own: twice a load and two stores a thread.
+        shared = log["space"] == "shared"
+        assert shared.sum() == 6 * len(np.unique(log["thread"]))
+        assert same_bits(accumulators, p.accumulators[: p.m, : p.n])

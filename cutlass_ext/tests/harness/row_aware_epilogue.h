@@ -1,0 +1,96 @@
+/// @file
+/// RowAwareEpilogue with an operator that returns where it was called.
+#pragma once
+
+#include "arguments.h"
+#include "cutlass/epilogue/thread/linear_combination.h"
+#include "cutlass/epilogue/threadblock/default_epilogue_simt.h"
+#include "cutlass/epilogue/threadblock/default_epilogue_tensor_op.h"
+#include "cutlass_ext/device/launch.h"
+#include "cutlass_ext/epilogue/threadblock/row_aware_epilogue.h"
+#include "cutlass_ext/gemm/warp/accumulator_map.h"
+#include "stock_mma.h"
+
+namespace harness {
+
+/// row_data[row] * accumulator + column_data[column], for rows and columns that exist.
+template <class Output>
+struct RowAndColumn {
+  float const *row_data;
+  float const *column_data;
+  int rows;
+  int columns;
+
+  template <int kCount>
+  CUTLASS_DEVICE cutlass::Array<Output, kCount> operator()(
+      int row, int column, cutlass::Array<float, kCount> const &accumulators) const {
+    cutlass::Array<Output, kCount> result;
+    for (int i = 0; i < kCount; ++i) {
+      bool const exists = row < rows && column + i < columns;
+      result[i] = exists ? Output(row_data[row] * accumulators[i] + column_data[column + i])
+                         : Output(0);
+    }
+    return result;
+  }
+};
+
+template <class Mma, class Output, class StockEpilogue>
+class RowAwareEpilogueProbe {
+ public:
+  using Map = cutlass_ext::gemm::warp::AccumulatorMap<typename Mma::Operator>;
+  using Op = RowAndColumn<Output>;
+  using Epilogue =
+      cutlass_ext::epilogue::threadblock::RowAwareEpilogue<StockEpilogue, Op>;
+  using OutputIterator = typename Epilogue::OutputTileIterator;
+  static constexpr int kThreads = kThreadsOf<Mma>;
+  static constexpr int kMinBlocks = 1;
+
+  struct Params {
+    float const *accumulators;  ///< [Mma::Shape::kM, Mma::Shape::kN]
+    Output *output;
+    int ld;
+    Op op;
+  };
+  struct SharedStorage {
+    typename Epilogue::SharedStorage epilogue;
+  };
+
+  CUTLASS_DEVICE void operator()(Params const &params, SharedStorage &shared) const {
+    int const thread = threadIdx.x;
+    int const warp = __shfl_sync(0xffffffffu, thread / 32, 0);
+    int const lane = thread % 32;
+    typename Map::Fragment accumulators;
+    AccumulatorTile<Mma>::load(accumulators, params.accumulators);
+    Epilogue epilogue(shared.epilogue, thread, warp, lane);
+    epilogue(params.op,
+             OutputIterator(typename OutputIterator::Params(Row(params.ld)), params.output,
+                            {params.op.rows, params.op.columns}, thread),
+             accumulators);
+  }
+};
+
+/// accumulators, output, ld, row data, column data, rows, columns
+template <class Mma, class Output, class StockEpilogue>
+void row_aware_epilogue(Arguments arguments) {
+  using Probe = RowAwareEpilogueProbe<Mma, Output, StockEpilogue>;
+  typename Probe::Params params;
+  params.accumulators = arguments.pointer<float const>();
+  params.output = arguments.pointer<Output>();
+  params.ld = arguments.integer();
+  params.op.row_data = arguments.pointer<float const>();
+  params.op.column_data = arguments.pointer<float const>();
+  params.op.rows = arguments.integer();
+  params.op.columns = arguments.integer();
+  cutlass_ext::launch<Probe>(params, dim3(1), arguments.stream());
+}
+
+template <class Output, int kVector>
+using StockOp = cutlass::epilogue::thread::LinearCombination<Output, kVector, float, float>;
+template <class Mma>
+using SimtEpilogue = typename cutlass::epilogue::threadblock::DefaultEpilogueSimt<
+    typename Mma::Shape, typename Mma::Operator, StockOp<float, 1>, 1>::Epilogue;
+template <class Mma, class Output, int kVector>
+using TensorOpEpilogue = typename cutlass::epilogue::threadblock::DefaultEpilogueTensorOp<
+    typename Mma::Shape, typename Mma::Operator, 1, StockOp<Output, kVector>, kVector>::Epilogue;
+
+}  // namespace harness
