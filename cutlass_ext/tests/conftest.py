@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from cutlass_ext.testing.device_code import Harness, Unit
 
 

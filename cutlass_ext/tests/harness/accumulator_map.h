@@ -96,11 +96,13 @@ void accumulator_map_shape(Arguments arguments) {
 
 /// Warp-level operators as the stock factories make them.
 template <int kM, int kN>
-using SimtWarpMma = typename SimtMma<GemmShape<kM, kN, 8>, GemmShape<kM, kN, 8>, Row, Row, 2>::Operator;
+using SimtWarpMma =
+    typename SimtMma<GemmShape<kM, kN, 8>, GemmShape<kM, kN, 8>, Row, Row, 2>::Operator;
 template <class Element, int kM, int kN, class Instruction, class Operator>
 using TensorWarpMma = typename cutlass::gemm::warp::DefaultMmaTensorOp<
     GemmShape<kM, kN, 32>, Instruction, Element,
-    cutlass::layout::RowMajorTensorOpMultiplicandCrosswise<cutlass::sizeof_bits<Element>::value, 32>,
+    cutlass::layout::RowMajorTensorOpMultiplicandCrosswise<cutlass::sizeof_bits<Element>::value,
+                                                           32>,
     Element,
     cutlass::layout::ColumnMajorTensorOpMultiplicandCrosswise<cutlass::sizeof_bits<Element>::value,
                                                               32>,

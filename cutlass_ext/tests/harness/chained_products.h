@@ -1,6 +1,6 @@
 /// @file
-/// output = 2 (q k^T) v in one kernel, composed of all components: q resident, k and v streamed block
-/// by block, the first product's accumulators through shared memory into the second.
+/// output = 2 (q k^T) v in one kernel, composed of all components: q resident, k and v streamed
+/// block by block, the first product's accumulators through shared memory into the second.
 #pragma once
 
 #include "arguments.h"
@@ -30,8 +30,7 @@ class ChainedProducts {
   using Weights = cutlass_ext::gemm::threadblock::ResidentOperand<ValueStock, Operand::kA>;
   using ValueMma = cutlass_ext::gemm::threadblock::StagedMma<typename Weights::Mma>;
   using Map = cutlass_ext::gemm::warp::AccumulatorMap<typename ScoreStock::Operator>;
-  using Writer =
-      cutlass_ext::gemm::threadblock::SmemOperandWriter<ValueStock, Operand::kA, Map>;
+  using Writer = cutlass_ext::gemm::threadblock::SmemOperandWriter<ValueStock, Operand::kA, Map>;
   using Op = RowAndColumn<float>;
   using Epilogue = cutlass_ext::epilogue::threadblock::RowAwareEpilogue<OutputStock, Op>;
   using Element = typename ScoreStock::IteratorA::Element;
@@ -69,19 +68,18 @@ class ChainedProducts {
     auto key_tiles_from = [&](int key) {
       using Iterator = typename ScoreStock::IteratorB;
       int const keys = params.keys - key < kKeys ? params.keys - key : kKeys;
-      return typename ScoreMma::Tiles{
-          {},
-          iterate<Iterator>(params.key + int64_t(key) * params.key_ld, params.key_ld,
-                            params.head_dim, keys),
-          head_tiles};
+      return typename ScoreMma::Tiles{{},
+                                      iterate<Iterator>(params.key + int64_t(key) * params.key_ld,
+                                                        params.key_ld, params.head_dim, keys),
+                                      head_tiles};
     };
 
     typename ValueMma::FragmentC output;
     output.clear();
     ScoreMma score_mma(shared.main.scores, thread, warp, lane);
     auto key_tiles = key_tiles_from(0);
-    auto value_iterator = iterate<ValueIterator>(params.value, params.value_ld, params.keys,
-                                                 params.value_dim);
+    auto value_iterator =
+        iterate<ValueIterator>(params.value, params.value_ld, params.keys, params.value_dim);
     if (params.keys > 0) {
       Query::fill(shared.main.scores,
                   iterate<typename ScoreStock::IteratorA>(params.query, params.query_ld,

@@ -60,9 +60,8 @@ class RegisterOperandProbe {
     int const lane = thread % 32;
     int const row = warp * WarpMma::Shape::kM;
     Source source;
-    for_each<Map>(lane, [&](int i, int r, int c) {
-      source[i] = params.source[(row + r) * kColumns + c];
-    });
+    for_each<Map>(
+        lane, [&](int i, int r, int c) { source[i] = params.source[(row + r) * kColumns + c]; });
     ResidentB::fill(shared.mma,
                     iterate<typename Mma::IteratorB>(params.b, params.ldb, kColumns, params.n),
                     kTiles, thread);

@@ -59,8 +59,8 @@ class ResidentOperandProbe {
       accumulators.clear();
       if (params.stock) {
         Mma mma(shared.mma, thread, warp, thread % 32);
-        mma(tiles, accumulators, iterator_a<IteratorA>(params, a),
-            iterator_b<IteratorB>(params, b), accumulators);
+        mma(tiles, accumulators, iterator_a<IteratorA>(params, a), iterator_b<IteratorB>(params, b),
+            accumulators);
       } else {
         Staged mma(shared.mma, thread, warp, thread % 32);
         typename Staged::Tiles operands{iterator_a<typename ResidentMma::IteratorA>(params, a),

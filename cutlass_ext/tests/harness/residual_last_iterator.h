@@ -31,8 +31,8 @@ class ResidualLastProbe {
   static constexpr int kMinBlocks = 1;
   static constexpr int kRank = Iterator::kAdvanceRank;
   static constexpr int kVector = int(sizeof(typename Iterator::AccessType) / sizeof(Element));
-  static constexpr int kVectors = ThreadMap::Iterations::kCount * ThreadMap::kElementsPerAccess /
-                                  kVector;
+  static constexpr int kVectors =
+      ThreadMap::Iterations::kCount * ThreadMap::kElementsPerAccess / kVector;
   static constexpr int kElements = kVectors * kVector;
 
   struct Params {
@@ -40,13 +40,13 @@ class ResidualLastProbe {
     int extent[2];
     int offset[2];
     int ld;
-    int const *moves;      ///< [count, 2]
+    int const *moves;  ///< [count, 2]
     int count;
-    Element *residual;     ///< [count + 1, kThreads, kElements], what ResidualLast read
-    Element *stock;        ///< likewise, what the stock iterator read
-    int64_t *addresses;    ///< [count + 1, kThreads, kVectors] element offsets, -1: no access
-    int64_t *expected;     ///< likewise, of the stock iterator (over vectors only)
-    int *position;         ///< [count + 1, 2]: tile(), tiles()
+    Element *residual;   ///< [count + 1, kThreads, kElements], what ResidualLast read
+    Element *stock;      ///< likewise, what the stock iterator read
+    int64_t *addresses;  ///< [count + 1, kThreads, kVectors] element offsets, -1: no access
+    int64_t *expected;   ///< likewise, of the stock iterator (over vectors only)
+    int *position;       ///< [count + 1, 2]: tile(), tiles()
   };
   struct SharedStorage {
     int unused;
@@ -128,8 +128,7 @@ class ResidualLastProbe {
     Iterator stock(typename Iterator::Params(Layout(params.ld)), params.data, extent, thread,
                    offset);
     stock.clear_mask(cleared || tile < 0 || tile >= iterator.tiles());
-    read(params, iterator, params.residual + slot * kElements,
-         params.addresses + slot * kVectors);
+    read(params, iterator, params.residual + slot * kElements, params.addresses + slot * kVectors);
     read(params, stock, params.stock + slot * kElements, params.expected + slot * kVectors);
   }
 
@@ -180,18 +179,17 @@ void residual_last(Arguments arguments) {
 }
 
 template <int kContiguous, int kStrided, int kVector>
-using StripminedMap =
-    cutlass::transform::PitchLinearStripminedThreadMap<
-        cutlass::layout::PitchLinearShape<kContiguous, kStrided>, 32, kVector>;
+using StripminedMap = cutlass::transform::PitchLinearStripminedThreadMap<
+    cutlass::layout::PitchLinearShape<kContiguous, kStrided>, 32, kVector>;
 
 /// Over vectors of kAccess elements, 32 threads.
 template <class Shape, class Element, class Layout, int kRank, class ThreadMap, int kAccess>
 using AccessIterator = cutlass::transform::threadblock::PredicatedTileAccessIterator<
-    Shape, Element, Layout, kRank, ThreadMap,
-    cutlass::AlignedArray<Element, kAccess>>;
+    Shape, Element, Layout, kRank, ThreadMap, cutlass::AlignedArray<Element, kAccess>>;
 /// Over fragments.
 template <class Shape, class Element, class Layout, int kRank, class ThreadMap, int kAccess>
-using FragmentIterator = cutlass::transform::threadblock::PredicatedTileIterator<
-    Shape, Element, Layout, kRank, ThreadMap, kAccess>;
+using FragmentIterator =
+    cutlass::transform::threadblock::PredicatedTileIterator<Shape, Element, Layout, kRank,
+                                                            ThreadMap, kAccess>;
 
 }  // namespace harness

@@ -27,8 +27,8 @@ struct RowAndColumn {
     cutlass::Array<Output, kCount> result;
     for (int i = 0; i < kCount; ++i) {
       bool const exists = row < rows && column + i < columns;
-      result[i] = exists ? Output(row_data[row] * accumulators[i] + column_data[column + i])
-                         : Output(0);
+      result[i] =
+          exists ? Output(row_data[row] * accumulators[i] + column_data[column + i]) : Output(0);
     }
     return result;
   }
@@ -39,8 +39,7 @@ class RowAwareEpilogueProbe {
  public:
   using Map = cutlass_ext::gemm::warp::AccumulatorMap<typename Mma::Operator>;
   using Op = RowAndColumn<Output>;
-  using Epilogue =
-      cutlass_ext::epilogue::threadblock::RowAwareEpilogue<StockEpilogue, Op>;
+  using Epilogue = cutlass_ext::epilogue::threadblock::RowAwareEpilogue<StockEpilogue, Op>;
   using OutputIterator = typename Epilogue::OutputTileIterator;
   static constexpr int kThreads = kThreadsOf<Mma>;
   static constexpr int kMinBlocks = 1;

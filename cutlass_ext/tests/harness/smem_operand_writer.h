@@ -20,7 +20,8 @@ class SmemOperandWriterProbe {
       cutlass_ext::gemm::threadblock::SmemOperandWriter<Consumer, kOperand, Map, kTransposed>;
   using Resident = cutlass_ext::gemm::threadblock::ResidentOperand<Consumer, kOperand>;
   using Iterator =
-      typename cutlass_ext::gemm::threadblock::detail::OperandOf<Consumer, kOperand>::Path::Iterator;
+      typename cutlass_ext::gemm::threadblock::detail::OperandOf<Consumer,
+                                                                 kOperand>::Path::Iterator;
   using Element = typename Iterator::Element;
   static constexpr int kThreads = kThreadsOf<Consumer>;
   static constexpr int kMinBlocks = 1;
@@ -28,25 +29,26 @@ class SmemOperandWriterProbe {
 
   struct Params {
     int stock;
-    int row;              ///< offset of the accumulators in the operand (before transposition)
+    int row;  ///< offset of the accumulators in the operand (before transposition)
     int column;
     float const *source;  ///< [Producer::Shape::kM, Producer::Shape::kN]
     Element *operand;     ///< the whole operand, in the layout of the iterator, converted
     int ld;
-    int rows;             ///< of the operand
+    int rows;  ///< of the operand
     int columns;
-    uint8_t *dump;        ///< [sizeof(SharedStorage)]
-    int *marker;          ///< [kThreads], 1 before, 2 after the writes
+    uint64_t *dump;  ///< [kWords]
+    int *marker;     ///< [kThreads], 1 before, 2 after the writes
   };
   struct SharedStorage {
     typename Consumer::Base::SharedStorage storage;
   };
+  static constexpr int kWords = int(sizeof(SharedStorage) / sizeof(uint64_t));
 
   CUTLASS_DEVICE void operator()(Params const &params, SharedStorage &shared) const {
     int const thread = threadIdx.x;
-    auto *bytes = reinterpret_cast<uint8_t *>(&shared);
-    for (int i = thread; i < int(sizeof(SharedStorage)); i += kThreads) {
-      bytes[i] = 0xc5;
+    auto *words = reinterpret_cast<uint64_t *>(&shared);
+    for (int i = thread; i < kWords; i += kThreads) {
+      words[i] = 0xc5c5c5c5c5c5c5c5;
     }
     __syncthreads();
     if (params.stock) {
@@ -66,8 +68,8 @@ class SmemOperandWriterProbe {
       params.marker[thread] = 2;
     }
     __syncthreads();
-    for (int i = thread; i < int(sizeof(SharedStorage)); i += kThreads) {
-      params.dump[i] = bytes[i];
+    for (int i = thread; i < kWords; i += kThreads) {
+      params.dump[i] = words[i];
     }
   }
 };
@@ -85,7 +87,7 @@ void smem_operand_writer(Arguments arguments) {
   params.ld = arguments.integer();
   params.rows = arguments.integer();
   params.columns = arguments.integer();
-  params.dump = arguments.pointer<uint8_t>();
+  params.dump = arguments.pointer<uint64_t>();
   params.marker = arguments.pointer<int>();
   cutlass_ext::launch<Probe>(params, dim3(1), arguments.stream());
 }

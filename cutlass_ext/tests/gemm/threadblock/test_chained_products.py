@@ -55,8 +55,8 @@ UNIT = Unit(
         (
             name,
             f"chained_products<{first}, {second}, "
-            + (f"TensorOpEpilogue<{second}, float, {vector}>" if vector else f"SimtEpilogue<{second}>")
-            + ">",
+            + (f"TensorOpEpilogue<{second}, float, {vector}>>" if vector else "")
+            + (f"SimtEpilogue<{second}>>" if not vector else ""),
         )
         for name, (first, second, vector, *_) in CONFIGURATIONS.items()
     ),
@@ -82,7 +82,9 @@ def test_equal_to_two_products(harness, data, name, keys, schedule):
         """Integers with NaN to the right and below."""
         padding = align * data.draw(st.integers(0, 2))
         whole = torch.full((rows + 1, columns + padding), float("nan"))
-        whole[:rows, :columns] = torch.randint(-high, high + 1, (rows, columns), generator=generator)
+        whole[:rows, :columns] = torch.randint(
+            -high, high + 1, (rows, columns), generator=generator
+        )
         return harness.tensor(whole.to(dtype))
 
     # In f16 the first product is rounded to 11 bits: |scores| <= 64 * 2 * 2.

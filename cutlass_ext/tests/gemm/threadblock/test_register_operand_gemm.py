@@ -58,8 +58,8 @@ class Problem:
         mma, k, m, tile_n, dtype = CONFIGURATIONS[name]
         generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
         column_major = "Column" in mma
-        self.n = draw(st.integers(1, tile_n)) if column_major else 8 * draw(
-            st.integers(1, tile_n // 8)
+        self.n = (
+            draw(st.integers(1, tile_n)) if column_major else 8 * draw(st.integers(1, tile_n // 8))
         )
         self.tile = (m, tile_n)
         self.source = torch.randn(m, k, generator=generator)

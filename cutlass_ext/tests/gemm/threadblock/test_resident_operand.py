@@ -7,9 +7,10 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 import torch
+from hypothesis import given
+
 from cutlass_ext.testing.access_log import elements_read, written_before
 from cutlass_ext.testing.device_code import Schedule, Unit, schedules
-from hypothesis import given
 
 # name: (Mma, tile m, n, k, stages, dtype, alignment, contiguous index of A and of B)
 CONFIGURATIONS = {

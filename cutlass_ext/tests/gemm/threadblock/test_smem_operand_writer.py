@@ -14,6 +14,7 @@ from cutlass_ext.testing.access_log import shared_bytes_written, written_before
 from cutlass_ext.testing.device_code import Schedule, Unit, schedules
 
 _F16 = "GemmShape<16, 8, 16>"
+_BF16 = "Sm80Mma<bfloat16_t, GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, GemmShape<16, 8, 16>,"
 # name: (producer, consumer, operand, transposed,
 #        rows and columns of the producer, of the operand, dtype, operand row major, vector)
 CONFIGURATIONS = {
@@ -53,8 +54,8 @@ CONFIGURATIONS = {
         "A", False, (128, 64), (128, 192), torch.float16, True, 2,
     ),
     "bf16_transposed": (
-        f"Sm80Mma<bfloat16_t, GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, {_F16}, Row, Column, 3>",
-        f"Sm80Mma<bfloat16_t, GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, {_F16}, Column, Row, 4>",
+        f"{_BF16} Row, Column, 3>",
+        f"{_BF16} Column, Row, 4>",
         "A", True, (64, 64), (64, 128), torch.bfloat16, False, 2,
     ),
     "f16_transposed_crosswise": (
@@ -97,9 +98,7 @@ class Problem:
         self.bytes, self.threads, vector = sizes.tolist()
         assert vector == self.vector
         generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
-        self.source = torch.randn(produced, generator=generator) * 2.0 ** draw(
-            st.integers(-20, 14)
-        )
+        self.source = torch.randn(produced, generator=generator) * 2.0 ** draw(st.integers(-20, 14))
         placed = self.source.T if transposed else self.source
         rows, columns = (
             draw(st.integers(0, whole // part - 1)) * part

@@ -8,9 +8,10 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+
 from cutlass_ext.testing.access_log import elements_read, written_before
 from cutlass_ext.testing.device_code import Schedule, Unit, schedules
-from hypothesis import given
 
 # name: (Mma, tile m, n, k, stages, dtype, alignment, layouts of A and B by their contiguous index)
 CONFIGURATIONS = {
@@ -158,7 +159,9 @@ def test_residual_last_is_a_zero_padded_problem(harness, name, data, schedule, w
     p = problem(data.draw, harness, CONFIGURATIONS[name][1], 1)
     result, _, _ = p.run(UNIT, f"{name}_residual_last", way, schedule)
     padded = []
-    for ((a, lda), (b, ldb), k), layouts in zip(p.operands, [CONFIGURATIONS[name][1][6:]] * 2, strict=True):
+    for ((a, lda), (b, ldb), k), layouts in zip(
+        p.operands, [CONFIGURATIONS[name][1][6:]] * 2, strict=True
+    ):
         k_padded = -(-k // p.tile_k) * p.tile_k
         padded.append(
             (
@@ -220,7 +223,7 @@ def test_tiles_are_requested_when_promised(harness, device, name, residual, data
                 expected[first:last, :other] = 1
             assert (elements_read(accesses, operand) == expected).all()
     if k == 0:
-        # All that happens in shared memory is the probe's own: twice a load and two stores a thread.
+        # Shared memory sees the probe's own work only: twice a load and two stores a thread.
         shared = log["space"] == "shared"
         assert shared.sum() == 6 * len(np.unique(log["thread"]))
         assert same_bits(accumulators, p.accumulators[: p.m, : p.n])

@@ -7,8 +7,9 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 import torch
-from cutlass_ext.testing.device_code import Unit, schedules
 from hypothesis import given
+
+from cutlass_ext.testing.device_code import Unit, schedules
 
 OPERATORS = {
     "simt_32x32": "SimtWarpMma<32, 32>",
@@ -42,8 +43,21 @@ UNIT = Unit(
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-@given(schedule=schedules(), data_seed=st.integers(0, 2**31), padding=st.integers(0, 5))
+def test_every_warp_shape(harness, name):
+    check(harness, name, None, data_seed=0, padding=1)
+
+
+@given(
+    name=st.sampled_from(list(OPERATORS)),
+    schedule=schedules(),
+    data_seed=st.integers(0, 2**31),
+    padding=st.integers(0, 5),
+)
 def test_map_is_where_the_stock_iterator_stores(harness, name, schedule, data_seed, padding):
+    check(harness, name, schedule, data_seed, padding)
+
+
+def check(harness, name, schedule, data_seed, padding):
     shape = torch.zeros(4 + 32 * 64, dtype=torch.int32)
     harness.call(UNIT, f"{name}_shape", shape)
     rows, columns, rows_per_thread, row_mask = shape[:4].tolist()

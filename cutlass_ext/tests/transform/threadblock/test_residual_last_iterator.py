@@ -1,4 +1,4 @@
-"""ResidualLast: every element in range once, nothing outside, a fresh stock iterator at each tile."""
+"""ResidualLast: each element in range once, nothing outside; a fresh stock iterator at each tile."""
 
 from __future__ import annotations
 

@@ -52,9 +52,8 @@ struct TensorOp16x8Map {
 
 template <class Shape, class ElementA, class LayoutA, class ElementB, class LayoutB, class ElementC,
           class LayoutC, class Policy, int kPartitionsK>
-struct AccumulatorMapTraits<
-    cutlass::gemm::warp::MmaTensorOp<Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC, LayoutC,
-                                     Policy, kPartitionsK, false>>
+struct AccumulatorMapTraits<cutlass::gemm::warp::MmaTensorOp<
+    Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC, LayoutC, Policy, kPartitionsK, false>>
     : TensorOp16x8Map<Shape, Policy::Operator::Shape::kN> {
   static_assert(Policy::Operator::Shape::kM == 16,
                 "AccumulatorMap: the instruction is not one of 16 rows and 8 columns");
@@ -62,9 +61,8 @@ struct AccumulatorMapTraits<
 
 template <class Shape, class ElementA, class LayoutA, class ElementB, class LayoutB, class ElementC,
           class LayoutC, class Policy, int kPartitionsK>
-struct AccumulatorMapTraits<
-    cutlass::gemm::warp::MmaTensorOpFastF32<Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC,
-                                            LayoutC, Policy, kPartitionsK, false>>
+struct AccumulatorMapTraits<cutlass::gemm::warp::MmaTensorOpFastF32<
+    Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC, LayoutC, Policy, kPartitionsK, false>>
     : TensorOp16x8Map<Shape, Policy::Operator::Shape::kN> {};
 
 /// Lanes in `Policy::WarpShape`, numbered by a row-major layout that interleaves rows; each lane
@@ -94,9 +92,7 @@ struct AccumulatorMapTraits<
   CUTLASS_HOST_DEVICE static constexpr int column(int c) {
     return c / kColumnRun * kColumnRun * kLaneColumns + c % kColumnRun;
   }
-  CUTLASS_HOST_DEVICE static constexpr int index(int r, int c) {
-    return r * kColumnsPerThread + c;
-  }
+  CUTLASS_HOST_DEVICE static constexpr int index(int r, int c) { return r * kColumnsPerThread + c; }
 };
 
 }  // namespace detail

@@ -16,8 +16,8 @@ struct NullFragment {
 };
 
 /// Models the concepts of both stock iterators over tiles in global memory (PredicatedTileIterator
-/// and PredicatedTileAccessIterator) for a tile without any access. Keeps those types of `Base` from
-/// which stock Mmas compute the size of an access.
+/// and PredicatedTileAccessIterator) for a tile without any access. Keeps those types of `Base`
+/// from which stock Mmas compute the size of an access.
 template <class Base>
 class NullTileIterator {
  public:

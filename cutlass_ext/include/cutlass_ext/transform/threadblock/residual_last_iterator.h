@@ -37,10 +37,10 @@ struct TileExtent<Shape, cutlass::layout::ColumnMajor> {
 
 /// A position on the tiles along the advance dimension, and the stock iterator that stands there.
 ///
-/// The stock iterator is built for an extent rounded up to whole tiles, so that it considers no tile
-/// partial; its own way of moving (and its special first step) is never used. A move adds to its
-/// pointer and sets its predicates: those of a whole tile, those of the last tile as a second stock
-/// iterator computes them, or none.
+/// The stock iterator is built for an extent rounded up to whole tiles, so that it considers no
+/// tile partial; its own way of moving (and its special first step) is never used. A move adds to
+/// its pointer and sets its predicates: those of a whole tile, those of the last tile as a second
+/// stock iterator computes them, or none.
 template <class Base>
 class ResidualLastPosition {
  public:
@@ -219,8 +219,7 @@ class ResidualLast {
 template <class Shape, class Element, class Layout, int kAdvanceRank, class ThreadMap,
           class AccessType>
 class ResidualLast<cutlass::transform::threadblock::PredicatedTileAccessIterator<
-    Shape, Element, Layout, kAdvanceRank, ThreadMap, AccessType, false,
-    cutlass::layout::NoPermute>>
+    Shape, Element, Layout, kAdvanceRank, ThreadMap, AccessType, false, cutlass::layout::NoPermute>>
     : public detail::ResidualLastPosition<
           cutlass::transform::threadblock::PredicatedTileAccessIterator<
               Shape, Element, Layout, kAdvanceRank, ThreadMap, AccessType, false,
@@ -271,9 +270,10 @@ class ResidualLast<cutlass::transform::threadblock::PredicatedTileIterator<
           Shape, Element, Layout, kAdvanceRank, ThreadMap, kAccessSize, false,
           cutlass::layout::NoPermute>> {
  public:
-  using Base = cutlass::transform::threadblock::PredicatedTileIterator<
-      Shape, Element, Layout, kAdvanceRank, ThreadMap, kAccessSize, false,
-      cutlass::layout::NoPermute>;
+  using Base =
+      cutlass::transform::threadblock::PredicatedTileIterator<Shape, Element, Layout, kAdvanceRank,
+                                                              ThreadMap, kAccessSize, false,
+                                                              cutlass::layout::NoPermute>;
   using Position = detail::ResidualLastPosition<Base>;
   using Fragment = typename Base::Fragment;
   using typename Position::Params;
