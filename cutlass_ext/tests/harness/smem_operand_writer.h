@@ -19,9 +19,7 @@ class SmemOperandWriterProbe {
   using Writer =
       cutlass_ext::gemm::threadblock::SmemOperandWriter<Consumer, kOperand, Map, kTransposed>;
   using Resident = cutlass_ext::gemm::threadblock::ResidentOperand<Consumer, kOperand>;
-  using Iterator =
-      typename cutlass_ext::gemm::threadblock::detail::OperandOf<Consumer,
-                                                                 kOperand>::Path::Iterator;
+  using Iterator = typename Resident::StockIterator;
   using Element = typename Iterator::Element;
   static constexpr int kThreads = kThreadsOf<Consumer>;
   static constexpr int kMinBlocks = 1;

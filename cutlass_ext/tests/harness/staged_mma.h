@@ -16,6 +16,7 @@ struct Product {
   ElementA *a;
   ElementB *b;
   int k;
+  int tiles;  ///< along k; at most as many as k has
   int lda;
   int ldb;
 };
@@ -61,7 +62,7 @@ class StagedMmaProbe {
       typename Staged::Tiles tiles{
           iterate<typename Mma::IteratorA>(product.a, product.lda, params.m, product.k),
           iterate<typename Mma::IteratorB>(product.b, product.ldb, product.k, params.n),
-          tiles_of<Mma>(product.k)};
+          product.tiles};
       if (params.way == kStock) {
         if (tiles.k > 0) {  // the stock Mma reads without predicates otherwise
           Mma mma(shared.mma, thread, warp, thread % 32);
@@ -104,7 +105,7 @@ class StagedMmaProbe {
   }
 };
 
-/// way, m, n, {a, b, k, lda, ldb} of two products, accumulators, marker
+/// way, m, n, {a, b, k, tiles, lda, ldb} of two products, accumulators, marker
 template <class Mma>
 void staged_mma(Arguments arguments) {
   using Probe = StagedMmaProbe<Mma>;
@@ -116,6 +117,7 @@ void staged_mma(Arguments arguments) {
     product.a = arguments.pointer<typename Probe::ElementA>();
     product.b = arguments.pointer<typename Probe::ElementB>();
     product.k = arguments.integer();
+    product.tiles = arguments.integer();
     product.lda = arguments.integer();
     product.ldb = arguments.integer();
   }

@@ -67,7 +67,8 @@ WAYS = {"stock": 0, "staged": 1, "recycled": 2, "at_once": 3}
 class Problem:
     """Operands of two products into the same accumulators; memory outside them is NaN."""
 
-    def __init__(self, harness, configuration, m, n, k0, k1, padding, seed):
+    def __init__(self, harness, configuration, m, n, k0, k1, unused, padding, seed):
+        """Of each product the last `unused` tiles are left out, where it has so many."""
         self.harness = harness
         self.tile_m, self.tile_n, self.tile_k, self.stages, self.dtype, self.align = configuration[
             :6
@@ -77,9 +78,11 @@ class Problem:
         self.m = -(-m // up) * up if contiguous_a == "m" else m
         self.n = -(-n // up) * up if contiguous_b == "n" else n
         self.generator = torch.Generator().manual_seed(seed)
-        self.operands = []
+        self.operands, self.tiles = [], []
         for k in (k0, k1):
             k = -(-k // up) * up
+            tiles = -(-k // self.tile_k)
+            self.tiles.append(max(tiles - unused, 0))
             a = self.operand(self.m, k, contiguous_a == "k", padding)
             b = self.operand(k, self.n, contiguous_b == "n", padding)
             self.operands.append((a, b, k))
@@ -99,16 +102,12 @@ class Problem:
         accumulators = self.harness.tensor(self.accumulators)
         marker = self.harness.tensor(self.marker)
         arguments = [WAYS[way], self.m, self.n]
-        for (a, lda), (b, ldb), k in self.operands:
-            arguments += [a, b, k, lda, ldb]
+        for ((a, lda), (b, ldb), k), tiles in zip(self.operands, self.tiles, strict=True):
+            arguments += [a, b, k, tiles, lda, ldb]
         arguments += [accumulators, marker]
         records = self.harness.call(unit, function, *arguments, schedule=schedule, log=log)
         # Elsewhere the tile holds what stock Mmas make of stale shared memory.
         return accumulators.cpu()[: self.m, : self.n], records, marker
-
-    @property
-    def tiles(self):
-        return [-(-k // self.tile_k) for _, _, k in self.operands]
 
 
 def problem(draw, harness, configuration, most_tiles):
@@ -125,6 +124,7 @@ def problem(draw, harness, configuration, most_tiles):
             )
         ),
         k1=draw(st.integers(0, 2 * tile_k)),
+        unused=draw(st.integers(0, 2)),
         padding=draw(st.integers(0, 2)),
         seed=draw(st.integers(0, 2**31)),
     )
@@ -199,30 +199,34 @@ def test_tiles_are_requested_when_promised(harness, device, name, residual, data
         pytest.skip("accesses are logged on the host only")
     p = problem(data.draw, harness, CONFIGURATIONS[name][1], 1)
     (a, _), (b, _), k = p.operands[0]
-    p.operands[1] = (p.operands[1][0], p.operands[1][1], 0)
+    p.tiles[1] = 0
     function = name if residual == "first" else f"{name}_residual_last"
     accumulators, log, marker = p.run(UNIT, function, "staged", schedule, log=True)
 
     tiles = p.tiles[0]
     early_tiles = min(tiles, p.stages - 1)
-    if residual == "last":
-        early_k = min(k, early_tiles * p.tile_k)
-    else:  # stock: the partial tile is the first
-        early_k = k - (tiles - early_tiles) * p.tile_k
+
+    def extent(count):
+        """Of the first `count` tiles along k; stock iterators visit the partial one first."""
+        if residual == "last":
+            return min(k, count * p.tile_k)
+        return k - (-(-k // p.tile_k) - count) * p.tile_k if count else 0
+
+    early_k, last_k = extent(early_tiles), extent(tiles)
     layouts = CONFIGURATIONS[name][1][6:]
     early = written_before(log, marker)
     for operand, other, k_contiguous in (
         (a, p.m, layouts[0] == "k"),
         (b, p.n, layouts[1] == "k"),
     ):
-        for accesses, first, last in ((log[early], 0, early_k), (log[~early], early_k, k)):
+        for accesses, first, last in ((log[early], 0, early_k), (log[~early], early_k, last_k)):
             expected = np.zeros(operand.shape, dtype=int)
             if k_contiguous:
                 expected[:other, first:last] = 1
             else:
                 expected[first:last, :other] = 1
             assert (elements_read(accesses, operand) == expected).all()
-    if k == 0:
+    if tiles == 0:
         # Shared memory sees the probe's own work only: twice a load and two stores a thread.
         shared = log["space"] == "shared"
         assert shared.sum() == 6 * len(np.unique(log["thread"]))

@@ -85,6 +85,9 @@ struct ResidentOperand {
   static_assert(StockMma::Policy::kPartitionsK == 1,
                 "a resident operand needs an Mma whose warps do not divide k");
 
+  /// The stock Mma's iterator over the operand in global memory.
+  using StockIterator = typename detail::OperandOf<StockMma, kOperand>::Path::Iterator;
+
   /// Tiles, and elements, along k that fit.
   static constexpr int kTiles = StockMma::Base::kStages;
   static constexpr int kExtent = kTiles * StockMma::Shape::kK;

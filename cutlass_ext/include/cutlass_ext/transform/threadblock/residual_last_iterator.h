@@ -103,6 +103,15 @@ class ResidualLastPosition {
   /// Goes back `count` tiles and enables that tile's accesses.
   CUTLASS_HOST_DEVICE void rewind(int count) { seek(tile_ - count); }
 
+  /// Moves by whole tiles, to either side, along both dimensions. Across the advance dimension it
+  /// costs as much as a new iterator.
+  CUTLASS_HOST_DEVICE void add_tile_offset(TensorCoord const &tiles) {
+    if (tiles[1 - kAdvanceRank] != 0) {
+      move_across(tiles[1 - kAdvanceRank]);
+    }
+    move(tiles[kAdvanceRank]);
+  }
+
   /// Masks every access until seek() or rewind(), moves included: stock Mmas clear once, and go on
   /// to move.
   CUTLASS_HOST_DEVICE void clear_mask(bool enable = true) {
@@ -129,6 +138,9 @@ class ResidualLastPosition {
     select_mask();
   }
 
+  Base base_;
+
+ private:
   /// Moves across the advance dimension: predicates have to be computed anew.
   CUTLASS_HOST_DEVICE void move_across(int tiles) {
     offset_[1 - kAdvanceRank] += tiles * kOtherExtent;
@@ -138,9 +150,6 @@ class ResidualLastPosition {
     select_mask();
   }
 
-  Base base_;
-
- private:
   CUTLASS_HOST_DEVICE static int count_tiles(TensorCoord const &extent, TensorCoord const &offset) {
     int const length = extent[kAdvanceRank] - offset[kAdvanceRank];
     return length > 0 ? (length + kTileExtent - 1) / kTileExtent : 0;
@@ -238,15 +247,6 @@ class ResidualLast<cutlass::transform::threadblock::PredicatedTileAccessIterator
                                    int thread, TensorCoord const &offset = TensorCoord(0, 0))
       : Position(params, pointer, extent, thread, offset) {}
 
-  /// Moves by whole tiles, to either side, along both dimensions. Across the advance dimension it
-  /// costs as much as a new iterator.
-  CUTLASS_HOST_DEVICE void add_tile_offset(TensorCoord const &tiles) {
-    if (tiles[1 - kAdvanceRank] != 0) {
-      this->move_across(tiles[1 - kAdvanceRank]);
-    }
-    this->move(tiles[kAdvanceRank]);
-  }
-
   CUTLASS_HOST_DEVICE void set_iteration_index(int index) {
     this->base_.set_iteration_index(index);
   }
@@ -284,15 +284,6 @@ class ResidualLast<cutlass::transform::threadblock::PredicatedTileIterator<
   CUTLASS_HOST_DEVICE ResidualLast(Params const &params, Pointer pointer, TensorCoord extent,
                                    int thread, TensorCoord const &offset = TensorCoord(0, 0))
       : Position(params, pointer, extent, thread, offset) {}
-
-  /// Moves by whole tiles, to either side, along both dimensions. Across the advance dimension it
-  /// costs as much as a new iterator.
-  CUTLASS_HOST_DEVICE void add_tile_offset(TensorCoord const &tiles) {
-    if (tiles[1 - kAdvanceRank] != 0) {
-      this->move_across(tiles[1 - kAdvanceRank]);
-    }
-    this->move(tiles[kAdvanceRank]);
-  }
 
   /// To the next tile.
   CUTLASS_HOST_DEVICE ResidualLast &operator++() {
