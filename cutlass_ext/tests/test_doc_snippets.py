@@ -1,0 +1,128 @@
+"""The snippets of docs/components compile, each in the surroundings that its page presumes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cutlass_ext import jit
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "components"
+
+# Types that the pages leave open, and what a kernel has around the snippet.
+PREAMBLE = """
+#include "chained_products.h"
+#include "cutlass/functional.h"
+#include "cutlass_ext/gemm/threadblock/register_operand_gemm.h"
+#include "cutlass_ext/transform/threadblock/async_tile_copy.h"
+
+namespace snippets {
+using namespace harness;
+using namespace cutlass_ext::gemm::threadblock;
+using namespace cutlass_ext::gemm::warp;
+using namespace cutlass_ext::transform::threadblock;
+using namespace cutlass_ext::epilogue::threadblock;
+
+using StockMma = Sm80Mma<half_t, GemmShape<64, 64, 32>, GemmShape<16, 64, 32>,
+                         GemmShape<16, 8, 16>, Row, Row, 3>;
+using StockEpilogue = TensorOpEpilogue<StockMma, float, 4>;
+using Mma = StockMma;
+using FirstMma = StockMma;
+using SecondMma = StockMma;
+using WarpMma = StockMma::Operator;
+constexpr int kKeys = 64;
+using Element = cutlass::half_t;
+
+struct Kernel {
+  struct Shared {
+    StockMma::Base::SharedStorage mma, second;
+    StockEpilogue::Base::SharedStorage epilogue;
+  };
+  struct Other {
+    template <class... T>
+    CUTLASS_DEVICE void operator()(T &&...) const {}
+  };
+"""
+CONTEXT = {
+    "staged_mma": "",
+    "resident_operand": "auto iterator_b = [&](int) { return iterator_b_0; }; int blocks = 2;",
+    "smem_operand_writer": """
+        using Second = StagedMma<ResidentOperand<SecondMma, cutlass::gemm::Operand::kA>::Mma>;
+        Second second(shared.second, thread, warp, lane);
+        Second::Tiles tiles{{}, iterator_b_0, 2};
+        Second::FragmentC output;
+        int warp_row = 16 * warp, warp_column = 0;""",
+    "register_operand_gemm": """
+        typename WarpMma::FragmentC scores, output;
+        Other exponentiate;""",
+    "accumulator_map": "int columns = 40;",
+    "residual_last_iterator": """
+        Row layout(64);
+        half_t *pointer = nullptr;
+        int rows = 40, columns = 64;""",
+    "row_aware_epilogue": """
+        float *sum = nullptr;
+        int rows = 40;
+        typename StockEpilogue::OutputTileIterator destination(
+            typename StockEpilogue::OutputTileIterator::Params(Row(64)), nullptr, {rows, 64}, thread);""",
+}
+FUNCTION = """
+  {types}
+  CUTLASS_DEVICE static void {name}(Shared &shared, int thread, int warp, int lane) {{
+    using Element = cutlass::half_t;
+    auto iterator_a = iterate<typename StockMma::IteratorA>((Element *)nullptr, 64, 64, 64);
+    auto iterator_b_0 = iterate<typename StockMma::IteratorB>((Element *)nullptr, 64, 64, 64);
+    {iterator_b}
+    int k_iterations = 2;
+    typename StockMma::FragmentC accumulators;
+    Other other_work;
+    {context}
+    {body}
+  }}
+"""
+
+
+def snippet(page: str) -> tuple[str, str]:
+    """Type definitions of the page's snippet, and its statements."""
+    code = re.search(r"```cpp\n(.*?)```", (PAGES / f"{page}.md").read_text(), re.DOTALL).group(1)
+    types = re.findall(r"^struct .*?^};\n", code, re.DOTALL | re.MULTILINE)
+    for definition in types:
+        code = code.replace(definition, "")
+    return "".join(types), code
+
+
+def test_snippets_compile():
+    functions = []
+    for page, context in CONTEXT.items():
+        types, body = snippet(page)
+        functions.append(
+            FUNCTION.format(
+                name=page,
+                types=types,
+                context=context,
+                body=body,
+                iterator_b="" if "iterator_b =" in context else "auto iterator_b = iterator_b_0;",
+            )
+        )
+    calls = "\n".join(
+        f"    Kernel::{page}(shared, threadIdx.x, threadIdx.x / 32, threadIdx.x % 32);"
+        for page in CONTEXT
+    )
+    source = (
+        PREAMBLE
+        + "".join(functions)
+        + "};\n\nvoid instantiate(Kernel::Shared &shared) {\n"
+        + calls
+        + "\n}\n}  // namespace snippets\n"
+    )
+    harness = str(Path(__file__).parent / "harness")
+    spec = jit.KernelSpec(
+        name="doc_snippets", source=source, target="host", include_dirs=(harness,)
+    )
+    jit.build([spec])
+
+
+def test_every_page_is_compiled():
+    """But for those whose snippets other tests compile."""
+    assert {page.stem for page in PAGES.glob("*.md")} - set(CONTEXT) <= {"async_tile_copy"}
