@@ -245,10 +245,8 @@ class _Build:
             f"first errors:\n{_first_errors(text)}\n"
             f"whole output: {self.log}"
         )
-        kept = entry.folder / "failed"
-        shutil.rmtree(kept, ignore_errors=True)
-        os.rename(self.folder, kept)
-        return message.replace(str(self.folder), str(kept))
+        os.rename(self.folder, entry.failed)
+        return message.replace(str(self.folder), str(entry.failed))
 
 
 def _ninja_path(path: Path) -> str:

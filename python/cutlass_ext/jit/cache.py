@@ -3,7 +3,7 @@
     <root>/kernels/<name>-<key>/        an entry; the key covers source, commands and compilers
         lock                            held by the process that builds the entry
         manifest.json                   which library answers to which content of the files read
-        work-*/                         a build in progress, or what a killed one left
+        work-*/, failed/                a build in progress or killed; the last that failed
         <content>/<name>.so, build.log  a finished library and its compiler's output
 
 A library appears in one rename and is listed after it, so a process that is killed leaves at worst
@@ -124,7 +124,13 @@ class Entry:
     name: str
 
     def library(self, content: str) -> Path:
+        """Path of the library for one content of the files read."""
         return self.folder / content / f"{self.name}.so"
+
+    @property
+    def failed(self) -> Path:
+        """What the last failed build left: its source and the compiler's output."""
+        return self.folder / "failed"
 
     def find(self, snapshot: Snapshot) -> Found | None:
         """The library built from the files as they are now, or None.
@@ -199,8 +205,11 @@ class Entry:
             os.close(descriptor)
 
     def make_work_folder(self) -> Path:
-        """A new folder to build in; removes what killed builds left. The lock must be held."""
-        for left in self.folder.glob("work-*"):
+        """A new folder to build in; removes what earlier builds left, killed or failed.
+
+        The lock must be held.
+        """
+        for left in (*self.folder.glob("work-*"), self.failed):
             shutil.rmtree(left, ignore_errors=True)
         return Path(tempfile.mkdtemp(dir=self.folder, prefix="work-"))
 

@@ -1,0 +1,15 @@
+# Before 1.0 a minor version may change interfaces: major and minor must agree.
+set(PACKAGE_VERSION "0.1.0")
+
+string(REGEX MATCH "^[0-9]+\\.[0-9]+" _cutlass_ext_series "${PACKAGE_VERSION}")
+if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+elseif("${PACKAGE_FIND_VERSION}." MATCHES "^${_cutlass_ext_series}\\.")
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+else()
+  set(PACKAGE_VERSION_COMPATIBLE FALSE)
+endif()
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)
+  set(PACKAGE_VERSION_EXACT TRUE)
+endif()
+unset(_cutlass_ext_series)
