@@ -1,0 +1,1 @@
+"""This library's attention inside other libraries."""
