@@ -26,3 +26,13 @@ def harness(request: pytest.FixtureRequest, all_units: Harness) -> Harness:
     for unit in _units(request.module):
         all_units.load(unit)
     return all_units
+
+
+@pytest.fixture(scope="module")
+def logging_harness(harness: Harness) -> Harness:
+    """The harness, for tests that read the access log."""
+    if harness.device != "host":
+        pytest.skip("accesses are logged on the host only")
+    if harness.mode == "asan":
+        pytest.skip("accesses are logged by the instrumented build, which other modes run")
+    return harness

@@ -64,8 +64,8 @@ CONTEXT = {
     "row_aware_epilogue": """
         float *sum = nullptr;
         int rows = 40;
-        typename StockEpilogue::OutputTileIterator destination(
-            typename StockEpilogue::OutputTileIterator::Params(Row(64)), nullptr, {rows, 64}, thread);""",
+        using Destination = StockEpilogue::OutputTileIterator;
+        Destination destination(Destination::Params(Row(64)), nullptr, {rows, 64}, thread);""",
 }
 FUNCTION = """
   {types}

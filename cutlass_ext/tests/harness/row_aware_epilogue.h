@@ -24,13 +24,12 @@ struct RowAndColumn {
   template <int kCount>
   CUTLASS_DEVICE cutlass::Array<Output, kCount> operator()(
       int row, int column, cutlass::Array<float, kCount> const &accumulators) const {
-    cutlass::Array<Output, kCount> result;
+    cutlass::Array<float, kCount> result;
     for (int i = 0; i < kCount; ++i) {
       bool const exists = row < rows && column + i < columns;
-      result[i] =
-          exists ? Output(row_data[row] * accumulators[i] + column_data[column + i]) : Output(0);
+      result[i] = exists ? row_data[row] * accumulators[i] + column_data[column + i] : 0.f;
     }
-    return result;
+    return cutlass::NumericArrayConverter<Output, float, kCount>()(result);
   }
 };
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import hypothesis.strategies as st
-import pytest
 import torch
 from hypothesis import given
 
@@ -84,10 +83,8 @@ def test_coordinates_are_those_written(harness, data, name, schedule):
 
 
 @given(data=st.data(), name=st.sampled_from(list(CONFIGURATIONS)), schedule=schedules())
-def test_each_element_is_stored_once(harness, device, data, name, schedule):
-    if device != "host":
-        pytest.skip("accesses are logged on the host only")
-    problem = Problem(data.draw, harness, name)
+def test_each_element_is_stored_once(logging_harness, data, name, schedule):
+    problem = Problem(data.draw, logging_harness, name)
     log = problem.run(schedule, log=True)
     stores = elements_written(log, problem.output)
     assert (stores[: problem.rows, : problem.columns] == 1).all()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import hypothesis.strategies as st
-import pytest
 import torch
 from hypothesis import given
 
@@ -103,11 +102,9 @@ def test_equal_to_the_way_through_shared_memory(harness, data, name, way, schedu
 
 
 @given(data=st.data(), name=st.sampled_from(list(CONFIGURATIONS)), schedule=schedules())
-def test_no_shared_memory_for_the_intermediate(harness, device, data, name, schedule):
+def test_no_shared_memory_for_the_intermediate(logging_harness, data, name, schedule):
     """Between the markers: loads of operand B, which the warps share, and nothing else."""
-    if device != "host":
-        pytest.skip("accesses are logged on the host only")
-    problem = Problem(data.draw, harness, name)
+    problem = Problem(data.draw, logging_harness, name)
     _, log, marker = problem.run("registers", schedule, log=True)
     log = log[written_before(log, marker, 1) & ~written_before(log, marker)]
     log = log[log["space"] == "shared"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import hypothesis.strategies as st
-import pytest
 import torch
 from hypothesis import given
 
@@ -124,11 +123,9 @@ def test_equal_to_stock(harness, data, name, operand, schedule):
     operand=st.sampled_from("ab"),
     schedule=schedules(),
 )
-def test_resident_operand_is_read_once(harness, device, data, name, operand, schedule):
+def test_resident_operand_is_read_once(logging_harness, data, name, operand, schedule):
     """All of it by fill(), nothing afterwards; of the others every element once."""
-    if device != "host":
-        pytest.skip("accesses are logged on the host only")
-    problem = Problem(data.draw, harness, CONFIGURATIONS[name][1], operand)
+    problem = Problem(data.draw, logging_harness, CONFIGURATIONS[name][1], operand)
     _, log, marker = problem.run(name, False, schedule, log=True)
     filling = written_before(log, marker)
     exists = ~problem.resident.isnan().numpy()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 
@@ -139,10 +138,8 @@ def test_writes_what_the_stock_iterator_copies(harness, data, name, schedule):
 
 
 @given(data=st.data(), name=st.sampled_from(list(CONFIGURATIONS)), schedule=schedules())
-def test_each_element_once_in_vectors(harness, device, data, name, schedule):
-    if device != "host":
-        pytest.skip("accesses are logged on the host only")
-    problem = Problem(data.draw, harness, name)
+def test_each_element_once_in_vectors(logging_harness, data, name, schedule):
+    problem = Problem(data.draw, logging_harness, name)
     written, log, marker = problem.run(False, schedule, log=True)
     log = log[written_before(log, marker, 1) & ~written_before(log, marker)]
     counts = shared_bytes_written(log, problem.bytes)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
-import pytest
 import torch
 from hypothesis import given
 
@@ -193,11 +192,9 @@ def pad(harness, operand, ld, other, k, k_padded, k_contiguous, dtype):
     residual=st.sampled_from(("first", "last")),
     schedule=schedules(),
 )
-def test_tiles_are_requested_when_promised(harness, device, name, residual, data, schedule):
+def test_tiles_are_requested_when_promised(logging_harness, name, residual, data, schedule):
     """Before the marker min(k, stages - 1) tiles of each operand, after it the rest, each once."""
-    if device != "host":
-        pytest.skip("accesses are logged on the host only")
-    p = problem(data.draw, harness, CONFIGURATIONS[name][1], 1)
+    p = problem(data.draw, logging_harness, CONFIGURATIONS[name][1], 1)
     (a, _), (b, _), k = p.operands[0]
     p.tiles[1] = 0
     function = name if residual == "first" else f"{name}_residual_last"
