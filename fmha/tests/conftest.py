@@ -1,0 +1,22 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import families  # noqa: E402
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`variant`: every family on the device; `our_variant`: those with kernels of ours."""
+    device = metafunc.config.getoption("--device")
+    for name, found in (("variant", families.variants), ("our_variant", families.ours)):
+        if name in metafunc.fixturenames:
+            metafunc.parametrize(name, found(device).values(), ids=found(device).keys())
+
+
+@pytest.fixture(scope="session")
+def torch_device(device: str) -> str:
+    """Where tensors are."""
+    return "cpu" if device == "host" else "cuda"

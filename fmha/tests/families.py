@@ -1,0 +1,80 @@
+"""The families under test, on the CPU and on a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+
+import torch
+from hypothesis import settings
+
+from cutlass_ext.testing.device_code import Schedule
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A family with the dtype and precision that it is called with."""
+
+    op: str
+    dtype: torch.dtype
+    precision: str | None = None
+
+    @property
+    def has_lse(self) -> bool:
+        return self.op != "sdpa"
+
+    @property
+    def arithmetic(self) -> str | None:
+        """Of float32 products."""
+        return self.precision if self.dtype == torch.float32 else None
+
+
+_HOST = {
+    "torch_f32": Variant("torch", torch.float32),
+    "torch_f16": Variant("torch", torch.float16),
+    "host_ieee": Variant("host", torch.float32, "ieee"),
+    "host_tf32x3": Variant("host", torch.float32, "tf32x3"),
+    "host_f16": Variant("host", torch.float16),
+    "host_bf16": Variant("host", torch.bfloat16),
+}
+_CUDA = {
+    "torch_f32": Variant("torch", torch.float32),
+    "torch_f16": Variant("torch", torch.float16),
+    "sdpa_f16": Variant("sdpa", torch.float16),
+    "simt_ieee": Variant("simt", torch.float32, "ieee"),
+    "sm80_tf32x3": Variant("sm80", torch.float32, "tf32x3"),
+    "sm80_f16": Variant("sm80", torch.float16),
+    "sm80_bf16": Variant("sm80", torch.bfloat16),
+}
+
+
+def variants(device: str) -> dict[str, Variant]:
+    """All that run on `device` (`"host"` or `"cuda"`)."""
+    return _HOST if device == "host" else _CUDA
+
+
+def ours(device: str) -> dict[str, Variant]:
+    """Those whose kernels are ours."""
+    return {
+        name: variant
+        for name, variant in variants(device).items()
+        if variant.op not in ("torch", "sdpa")
+    }
+
+
+def examples(in_ci: int) -> settings:
+    """So many examples in the profile `ci`, in proportion in the others."""
+    ci = settings.get_profile("ci").max_examples
+    return settings(max_examples=max(1, in_ci * settings.default.max_examples // ci))
+
+
+@contextlib.contextmanager
+def running(variant: Variant, schedule: Schedule):
+    """Runs the variant's kernels as `schedule` says, where they run on the CPU."""
+    if variant.op != "host":
+        yield
+        return
+    from cutlass_ext import host
+
+    with host.options(order=schedule.order, seed=schedule.seed, poison=schedule.poison):
+        yield
