@@ -62,6 +62,13 @@ class RowAwareEpilogue {
   using AccumulatorTile = typename Epilogue::AccumulatorTile;
   static constexpr int kElementsPerAccess = Epilogue::kElementsPerAccess;
 
+  // Stock factories do not check it: of a tile 96 columns wide over four warps they store 64.
+  static_assert(OutputTileIterator::Fragment::kElements * OutputTileIterator::kIterations *
+                        Epilogue::kBlockThreads ==
+                    Epilogue::Shape::kM * Epilogue::Shape::kN,
+                "the output iterator's thread map does not cover the tile: choose a tile whose "
+                "extents are powers of two");
+
   CUTLASS_DEVICE RowAwareEpilogue(SharedStorage &shared_storage, int thread, int warp, int lane)
       : epilogue_(shared_storage, thread, warp, lane) {}
 

@@ -24,15 +24,6 @@ struct VisitsResidualLast<Iterator, decltype(void(Iterator::kResidualLast))> {
   static constexpr bool value = Iterator::kResidualLast;
 };
 
-/// Whether the threads of an iterator, together, visit the whole tile. Stock thread maps do not
-/// check it: a tile 96 elements wide over four warps loses its last third without a word.
-template <class Iterator>
-constexpr bool covers_tile() {
-  using ThreadMap = typename Iterator::ThreadMap;
-  constexpr int kPerThread = ThreadMap::Iterations::kCount * ThreadMap::kElementsPerAccess;
-  return kPerThread == 0 || kPerThread * ThreadMap::kThreads == Iterator::Shape::kCount;
-}
-
 }  // namespace detail
 
 /// Splits the product that a stock Mma computes in one call, so that its first loads can be
@@ -83,10 +74,6 @@ class StagedMma {
                                       detail::VisitsResidualLast<IteratorB>::value),
                 "an iterator whose partial tile comes last needs zeros where that tile ends: take "
                 "WithZeroFill<Mma>");
-
-  static_assert(detail::covers_tile<IteratorA>() && detail::covers_tile<IteratorB>(),
-                "the thread map of an operand does not cover its tile: choose a tile whose extents "
-                "are 32, 64 or 128 (or divide the product into such)");
 
   /// Where a product's operands come from; belongs to one pass of prologue() and mainloop().
   struct Tiles {

@@ -38,7 +38,6 @@ class NullTileIterator {
   struct ThreadMap {
     using Iterations = cutlass::layout::PitchLinearShape<0, 0>;
     static constexpr int kElementsPerAccess = Base::ThreadMap::kElementsPerAccess;
-    static constexpr int kThreads = Base::ThreadMap::kThreads;
   };
 
   static constexpr int kAccessesPerVector = Base::kAccessesPerVector;

@@ -1,0 +1,66 @@
+"""What a component can't do it refuses at compile time, with a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cutlass_ext import jit
+
+_PREAMBLE = """
+#include "cutlass_ext/gemm/threadblock/register_operand_gemm.h"
+#include "residual_last_iterator.h"
+#include "row_aware_epilogue.h"
+#include "staged_mma.h"
+using namespace harness;
+using namespace cutlass_ext::gemm::threadblock;
+template <class Iterator>
+using ResidualLast = cutlass_ext::transform::threadblock::ResidualLast<Iterator>;
+"""
+_TF32 = "Tf32x3Mma<GemmShape<64, {n}, 16>, GemmShape<16, {n}, 16>, Row, Row, 3>"
+CASES = {
+    "partial_tile_last_without_zero_fill": (
+        f"using Mma = {_TF32.format(n=64)};"
+        "template class StagedMma<WithIteratorB<Mma, ResidualLast<Mma::IteratorB>>>;",
+        "an iterator whose partial tile comes last needs zeros where that tile ends: take "
+        "WithZeroFill<Mma>",
+    ),
+    "thread_map_that_misses_columns": (
+        f"template class cutlass_ext::epilogue::threadblock::RowAwareEpilogue<"
+        f"TensorOpEpilogue<{_TF32.format(n=96)}, float, 4>, RowAndColumn<float>>;",
+        "the output iterator's thread map does not cover the tile",
+    ),
+    "registers_with_tf32": (
+        f"template class RegisterOperandGemm<{_TF32.format(n=64)}::Operator, 64>;",
+        "only 16-bit instructions of 16x8x16 and 16x8x8 take accumulators as operand A",
+    ),
+    "gathering_iterator": (
+        "template class cutlass_ext::transform::threadblock::ResidualLast<"
+        "cutlass::transform::threadblock::PredicatedTileIterator<"
+        "cutlass::MatrixShape<16, 32>, half_t, Row, 0, StripminedMap<32, 16, 8>, 8, true>>;",
+        "without gather and permutation",
+    ),
+    "map_of_something_else": (
+        "template struct cutlass_ext::gemm::warp::AccumulatorMap<float>;",
+        "AccumulatorMap knows warp-level operators of 16x8 tensor-op instructions and",
+    ),
+    "epilogue_of_something_else": (
+        "template class cutlass_ext::epilogue::threadblock::RowAwareEpilogue<float, float>;",
+        "RowAwareEpilogue takes cutlass::epilogue::threadblock::Epilogue",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sentence(name):
+    code, sentence = CASES[name]
+    spec = jit.KernelSpec(
+        name=f"refused_{name}",
+        source=_PREAMBLE + code + "\n",
+        target="host",
+        include_dirs=(str(Path(__file__).parent / "harness"),),
+    )
+    with pytest.raises(jit.BuildError) as error:
+        jit.build([spec])
+    assert sentence in str(error.value).replace("\n", " ")
