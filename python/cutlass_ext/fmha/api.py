@@ -121,11 +121,10 @@ def explain(
 
 
 def _run(problem: Problem, op: str | None) -> tuple[torch.Tensor, torch.Tensor | None]:
-    family = dispatch.choose(problem, op)
-    if family.differentiable and problem.needs_grad:
-        # Made of operations that autograd knows: it has to see them.
-        return ops.run(family, problem)
-    return ops.attention_forward(family, problem)
+    if problem.needs_grad:
+        # By a family made of operations that autograd knows: it has to see them.
+        return ops.run(dispatch.choose(problem, op), problem)
+    return ops.attention_forward(problem, op)
 
 
 def _shaped(output: torch.Tensor, query: torch.Tensor) -> torch.Tensor:

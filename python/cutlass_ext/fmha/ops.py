@@ -13,19 +13,21 @@ from cutlass_ext.fmha.problem import Problem
 _library = torch.library.Library("cutlass_ext", "DEF")
 _library.define(
     "attention_forward(Tensor query, Tensor key, Tensor value, bool causal, float scale, "
-    "str family, str? precision, ScalarType output_dtype, bool needs_lse) -> (Tensor, Tensor)"
+    "str? op, str? precision, ScalarType output_dtype, bool needs_lse) -> (Tensor, Tensor)"
 )
 
 
-def attention_forward(family: Family, problem: Problem) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Calls the operator, which tracing and compilation see as one."""
+def attention_forward(problem: Problem, op: str | None) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Calls the operator, which tracing and compilation see as one: it chooses the family when it
+    runs.
+    """
     output, lse = torch.ops.cutlass_ext.attention_forward(
         problem.query,
         problem.key,
         problem.value,
         problem.causal,
         problem.scale,
-        family.name,
+        op,
         problem.precision,
         problem.output_dtype,
         problem.needs_lse,
@@ -51,7 +53,7 @@ def _attention_forward(
     value: torch.Tensor,
     causal: bool,
     scale: float,
-    family: str,
+    op: str | None,
     precision: str | None,
     output_dtype: torch.dtype,
     needs_lse: bool,
@@ -61,12 +63,12 @@ def _attention_forward(
         needs_grad=False,
         needs_lse=needs_lse,
     )
-    output, lse = run(dispatch.FAMILIES[family], problem)
+    output, lse = run(dispatch.choose(problem, op), problem)
     return output, _no_lse(query) if lse is None else lse
 
 
 def _fake(
-    query, key, value, causal, scale, family, precision, output_dtype, needs_lse
+    query, key, value, causal, scale, op, precision, output_dtype, needs_lse
 ) -> tuple[torch.Tensor, torch.Tensor]:
     batch, queries, heads, _ = query.shape
     output = query.new_empty((batch, queries, heads, value.shape[3]), dtype=output_dtype)

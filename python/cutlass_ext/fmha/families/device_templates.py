@@ -18,7 +18,6 @@ class DeviceTemplates:
     """What the families have in common: instances of the kernel templates of `fmha/forward.h`."""
 
     ours = True
-    differentiable = False
     name: str
 
     def templates(self, problem: Problem) -> list[kernels.Template]:
@@ -31,15 +30,15 @@ class DeviceTemplates:
 
     @override
     def obstacles(self, problem: Problem) -> list[Obstacle]:
-        found = self.machine_obstacles(problem)
-        dtype = str(problem.dtype).removeprefix("torch.")
         if problem.needs_grad:
-            found.append(
+            return [
                 Obstacle(
                     "the backward is not built yet",
                     "call it under torch.no_grad(), or pass op='torch' or 'sdpa'",
                 )
-            )
+            ]
+        found = self.machine_obstacles(problem)
+        dtype = str(problem.dtype).removeprefix("torch.")
         if problem.output_dtype != problem.dtype:
             found.append(
                 Obstacle(

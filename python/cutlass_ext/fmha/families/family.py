@@ -26,12 +26,10 @@ class Family(Protocol):
 
     name             as `op` takes it
     ours             whether `op="ours"` may choose it
-    differentiable   whether its forward is made of operations that autograd knows
     """
 
     name: str
     ours: bool
-    differentiable: bool
 
     def obstacles(self, problem: Problem) -> list[Obstacle]:
         """Empty where the family serves the problem."""

@@ -24,7 +24,6 @@ class PyTorch:
 
     name = "sdpa"
     ours = False
-    differentiable = True
 
     @override
     def obstacles(self, problem: Problem) -> list[Obstacle]:

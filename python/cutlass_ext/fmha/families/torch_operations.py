@@ -22,7 +22,6 @@ class TorchOperations:
 
     name = "torch"
     ours = True
-    differentiable = True
 
     @override
     def obstacles(self, problem: Problem) -> list[Obstacle]:
