@@ -120,10 +120,10 @@ class ResidualLastProbe {
         cutlass_ext::transform::threadblock::detail::TileExtent<typename Iterator::Shape, Layout>;
     int const tile = iterator.tile();
     Coord offset(params.offset[0], params.offset[1]);
-    offset[kRank] += tile * Extent::kExtent[kRank];
-    offset[1 - kRank] += across * Extent::kExtent[1 - kRank];
+    offset[kRank] += tile * Extent::of(kRank);
+    offset[1 - kRank] += across * Extent::of(1 - kRank);
     Coord extent(params.extent[0], params.extent[1]);
-    int const end = offset[kRank] + Extent::kExtent[kRank];
+    int const end = offset[kRank] + Extent::of(kRank);
     extent[kRank] = extent[kRank] < end ? extent[kRank] : end;
     Iterator stock(typename Iterator::Params(Layout(params.ld)), params.data, extent, thread,
                    offset);

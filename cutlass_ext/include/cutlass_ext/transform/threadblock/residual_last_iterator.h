@@ -24,15 +24,21 @@ struct TileExtent {
 };
 template <class Shape>
 struct TileExtent<Shape, cutlass::layout::PitchLinear> {
-  static constexpr int kExtent[2] = {Shape::kContiguous, Shape::kStrided};
+  CUTLASS_HOST_DEVICE static constexpr int of(int rank) {
+    return rank == 0 ? Shape::kContiguous : Shape::kStrided;
+  }
 };
 template <class Shape>
 struct TileExtent<Shape, cutlass::layout::RowMajor> {
-  static constexpr int kExtent[2] = {Shape::kRow, Shape::kColumn};
+  CUTLASS_HOST_DEVICE static constexpr int of(int rank) {
+    return rank == 0 ? Shape::kRow : Shape::kColumn;
+  }
 };
 template <class Shape>
 struct TileExtent<Shape, cutlass::layout::ColumnMajor> {
-  static constexpr int kExtent[2] = {Shape::kRow, Shape::kColumn};
+  CUTLASS_HOST_DEVICE static constexpr int of(int rank) {
+    return rank == 0 ? Shape::kRow : Shape::kColumn;
+  }
 };
 
 /// A position on the tiles along the advance dimension, and the stock iterator that stands there.
@@ -128,8 +134,8 @@ class ResidualLastPosition {
   }
 
  protected:
-  static constexpr int kTileExtent = TileExtent<Shape, Layout>::kExtent[kAdvanceRank];
-  static constexpr int kOtherExtent = TileExtent<Shape, Layout>::kExtent[1 - kAdvanceRank];
+  static constexpr int kTileExtent = TileExtent<Shape, Layout>::of(kAdvanceRank);
+  static constexpr int kOtherExtent = TileExtent<Shape, Layout>::of(1 - kAdvanceRank);
 
   /// Moves along the advance dimension.
   CUTLASS_HOST_DEVICE void move(int tiles) {
