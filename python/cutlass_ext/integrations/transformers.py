@@ -13,6 +13,9 @@ import torch
 from cutlass_ext import fmha
 from cutlass_ext.fmha.attn_bias import LowerTriangularMask
 
+# What some models add to the scores or do with them beside mask and scale.
+_NOT_BUILT = ("position_bias", "softcap", "s_aux")
+
 
 def register(
     name: str = "cutlass_ext", *, op: str | None = None, precision: str | None = None
@@ -24,7 +27,8 @@ def register(
     Models without a mask, or with one that hides nothing, are served: encoders on sentences of one
     length, decoders from an empty cache. NotImplementedError from a call that needs more.
     """
-    from transformers import AttentionInterface
+    from transformers import AttentionInterface, AttentionMaskInterface
+    from transformers.masking_utils import sdpa_mask
 
     def attention(
         module: torch.nn.Module,
@@ -37,8 +41,16 @@ def register(
         is_causal: bool | None = None,
         **kwargs,
     ) -> tuple[torch.Tensor, None]:
+        for argument in _NOT_BUILT:
+            if kwargs.get(argument) is not None:
+                raise NotImplementedError(
+                    f"The model passes {argument}, which is not built yet: use "
+                    "attn_implementation='eager'."
+                )
         if is_causal is None:
-            is_causal = getattr(module, "is_causal", False)
+            is_causal = getattr(module, "is_causal", True)
+        # A mask says all that is hidden: causal is what remains where there is none.
+        is_causal = is_causal and attention_mask is None
         if key.shape[1] != query.shape[1]:
             raise NotImplementedError(
                 f"The model has {query.shape[1]} query heads and {key.shape[1]} key heads: grouped "
@@ -69,6 +81,9 @@ def register(
         return output, None
 
     AttentionInterface.register(name, attention)
+    # Without a function of its own an implementation gets no mask, whatever the model was given.
+    # This one leaves out a mask that hides nothing, or nothing but what `is_causal` hides.
+    AttentionMaskInterface.register(name, sdpa_mask)
 
 
 def hides_something(mask: torch.Tensor | None) -> bool:
