@@ -226,7 +226,8 @@ def test_explain(device):
         "its kernels on the CPU\n"
         "  simt  no: the tensors are on cpu; move them to a CUDA device, or pass op='host' to run "
         "its kernels on the CPU\n"
-        "          : it has no kernel for float16; pass float32 tensors with precision=None or 'ieee'"
+        "          : it has no kernel for float16; pass float32 tensors with precision=None or "
+        "'ieee'"
     )
 
 
