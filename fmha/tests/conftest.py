@@ -2,10 +2,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import families  # noqa: E402
+
+# Tests are spread over the cores; PyTorch's own threads, waiting for each other, would take theirs.
+torch.set_num_threads(1)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import torch
 from hypothesis import settings
 
+from cutlass_ext import fmha
+from cutlass_ext.fmha.attn_bias import LowerTriangularMask
+from cutlass_ext.testing.attention import lse_tolerance, reference, tolerance
 from cutlass_ext.testing.device_code import Schedule
 
 
@@ -78,3 +81,36 @@ def running(variant: Variant, schedule: Schedule):
 
     with host.options(order=schedule.order, seed=schedule.seed, poison=schedule.poison):
         yield
+
+
+def attend(variant: Variant, query, key, value, causal=False, scale=None, schedule=None):
+    """Output and, where the family has it, log-sum-exp."""
+    bias = LowerTriangularMask() if causal else None
+    options = {"op": variant.op, "precision": variant.precision, "scale": scale}
+    with running(variant, schedule or Schedule()):
+        if variant.has_lse:
+            return fmha.memory_efficient_attention_forward_requires_grad(
+                query, key, value, bias, **options
+            )
+        return fmha.memory_efficient_attention(query, key, value, bias, **options), None
+
+
+def assert_values(variant: Variant, operands, causal: bool, scale: float, output, lse) -> None:
+    """The contract of values: shapes and dtypes, and both results within their bounds."""
+    query, key, value = (tensor.cpu() for tensor in operands)
+    expected = reference(query, key, value, causal, scale)
+    assert output.shape == expected.output.shape
+    assert output.dtype == variant.dtype
+    error = (output.cpu().double() - expected.output).abs()
+    bound = tolerance(query, key, value, expected, causal, scale, variant.arithmetic)
+    assert not torch.isnan(error).any()
+    assert error.numel() == 0 or error.max().item() <= bound
+    if lse is None:
+        return
+    assert lse.shape == expected.lse.shape and lse.dtype == torch.float32
+    hidden = expected.lse.isneginf()
+    assert torch.equal(lse.cpu().isneginf(), hidden)
+    error = (lse.cpu().double() - expected.lse)[~hidden].abs()
+    bound = lse_tolerance(expected, query.shape[3], key.shape[1], variant.arithmetic)
+    assert not torch.isnan(error).any()
+    assert error.numel() == 0 or error.max().item() <= bound

@@ -7,25 +7,11 @@ import math
 import hypothesis.strategies as st
 import pytest
 import torch
-from families import examples, running
+from families import attend, examples
 from hypothesis import given
 
-from cutlass_ext import fmha
-from cutlass_ext.fmha.attn_bias import LowerTriangularMask
 from cutlass_ext.testing.attention import Sample, reference, tolerance
 from cutlass_ext.testing.device_code import Schedule, schedules
-
-
-def attend(variant, query, key, value, causal=False, scale=None, schedule=None):
-    """Output and, where the family has it, log-sum-exp."""
-    bias = LowerTriangularMask() if causal else None
-    options = {"op": variant.op, "precision": variant.precision, "scale": scale}
-    with running(variant, schedule or Schedule()):
-        if variant.has_lse:
-            return fmha.memory_efficient_attention_forward_requires_grad(
-                query, key, value, bias, **options
-            )
-        return fmha.memory_efficient_attention(query, key, value, bias, **options), None
 
 
 @pytest.mark.parametrize(

@@ -9,18 +9,16 @@ from families import ours
 from cutlass_ext import fmha
 from cutlass_ext.fmha.attn_bias import LowerTriangularMask
 from cutlass_ext.testing.attention import Sample, eager
+from cutlass_ext.testing.samples import SAMPLES
 
-SAMPLES = (
-    Sample(batch=2, heads=2, queries=33, keys=65, head_dim=32, value_dim=40),
-    Sample(queries=64, keys=64, causal=True, layouts=("packed", "transposed", "offset")),
-    Sample(queries=0),
-    Sample(keys=0),
-)
+# One for each way through the operator: with and without work, copies and gaps.
+OPERATOR = ("partial tiles", "every layout", "columns apart", "causal", "no query", "no key")
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=range(len(SAMPLES)))
+@pytest.mark.parametrize("name", OPERATOR)
 @pytest.mark.parametrize("needs_lse", [False, True])
-def test_opcheck(our_variant, torch_device, sample, needs_lse):
+def test_opcheck(our_variant, torch_device, name, needs_lse):
+    sample = SAMPLES[name]
     torch.library.opcheck(
         torch.ops.cutlass_ext.attention_forward.default,
         (

@@ -1,4 +1,4 @@
-"""What this machine has for building and running kernels, which families follow, what is missing."""
+"""What this machine has for building and running kernels, and what it lacks."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-// Small kernels with faults planted in them. Each is exported under its name and takes one argument,
-// the number of the fault: 0 for none. A function that succeeds has found the right numbers.
+// Small kernels with faults planted in them. Each is exported under its name and takes one
+// argument, the number of the fault: 0 for none. A function that succeeds has found the right
+// numbers.
 
 #include <cuda_runtime.h>
 #include <stdint.h>
@@ -328,11 +329,11 @@ __global__ void livelock_kernel(int *flag) {
 
 }  // namespace
 
-#define CUTLASS_EXT_TEST(name)                                                          \
-  void name(int fault);                                                                 \
-  CUTLASS_EXT_EXPORT char const *name(Word const *arguments, int, void *) {             \
-    return guarded([&] { name(int(arguments[0].i)); });                                 \
-  }                                                                                     \
+#define CUTLASS_EXT_TEST(name)                                              \
+  void name(int fault);                                                     \
+  CUTLASS_EXT_EXPORT char const *name(Word const *arguments, int, void *) { \
+    return guarded([&] { name(int(arguments[0].i)); });                     \
+  }                                                                         \
   void name(int fault)
 
 CUTLASS_EXT_TEST(shift) {

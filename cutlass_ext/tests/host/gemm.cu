@@ -54,7 +54,9 @@ int64_t offset(int row, int column, int leading) {
                                           : int64_t(column) * leading + row;
 }
 
-int value(int row, int column, int salt) { return (row * 7 + column * 13 + salt) % 5 - 2; }
+int value(int row, int column, int salt) {
+  return (row * 7 + column * 13 + salt) % 5 - 2;
+}
 
 // D = A B + C with `slices` slices of k, one after another by a semaphore.
 template <class C>
@@ -133,12 +135,12 @@ using Tf32 = Configuration<float, Row, Row, 4, arch::OpClassTensorOp, arch::Sm80
 }  // namespace
 
 // Arguments: m, n, k, slices of k.
-#define CUTLASS_EXT_TEST(name, Configuration)                                              \
-  CUTLASS_EXT_EXPORT char const *name(Word const *arguments, int, void *) {                \
-    return guarded([&] {                                                                   \
-      run<Configuration>(int(arguments[0].i), int(arguments[1].i), int(arguments[2].i),    \
-                         int(arguments[3].i));                                             \
-    });                                                                                    \
+#define CUTLASS_EXT_TEST(name, Configuration)                                           \
+  CUTLASS_EXT_EXPORT char const *name(Word const *arguments, int, void *) {             \
+    return guarded([&] {                                                                \
+      run<Configuration>(int(arguments[0].i), int(arguments[1].i), int(arguments[2].i), \
+                         int(arguments[3].i));                                          \
+    });                                                                                 \
   }
 
 CUTLASS_EXT_TEST(gemm_simt, Simt)

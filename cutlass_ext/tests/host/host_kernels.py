@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from cutlass_ext.jit import KernelSpec, build, load
 
 from cutlass_ext import host
+from cutlass_ext.jit import KernelSpec, build, load
 
 FOLDER = Path(__file__).parent
 

@@ -2,7 +2,8 @@
 
     python cutlass_ext/tests/host/record_vectors.py --output cutlass_ext/tests/host/vectors.npz
 
-needs nvcc (in CUDA_HOME or on PATH), numpy and a GPU of compute capability 8.0 or later; no network.
+needs nvcc (in CUDA_HOME or on PATH), numpy and a GPU of compute capability 8.0 or later, and no
+network.
 """
 
 from __future__ import annotations
@@ -84,7 +85,11 @@ def run(call, case: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _nvcc() -> str:
     home = os.environ.get("CUDA_HOME")
-    for candidate in (home and f"{home}/bin/nvcc", shutil.which("nvcc"), "/usr/local/cuda/bin/nvcc"):
+    for candidate in (
+        home and f"{home}/bin/nvcc",
+        shutil.which("nvcc"),
+        "/usr/local/cuda/bin/nvcc",
+    ):
         if candidate and Path(candidate).is_file():
             return candidate
     raise SystemExit("No nvcc: set CUDA_HOME, or put nvcc on PATH.")

@@ -29,9 +29,7 @@ def _build(**changes) -> host.HostBuild:
 def test_another_cutlass_stops_the_build(tmp_path):
     header = tmp_path / "cutlass" / "version.h"
     header.parent.mkdir()
-    header.write_text(
-        "#define CUTLASS_MAJOR 4\n#define CUTLASS_MINOR 3\n#define CUTLASS_PATCH 1\n"
-    )
+    header.write_text("#define CUTLASS_MAJOR 4\n#define CUTLASS_MINOR 3\n#define CUTLASS_PATCH 1\n")
     with pytest.raises(host.HostBuildError) as error:
         _build(cutlass=tmp_path)
     assert str(error.value) == (
@@ -116,6 +114,8 @@ def test_command_line_and_both_kinds_of_fiber(tmp_path, context):
 
 
 def test_command_line_reports_a_sentence(tmp_path):
-    result = _command("compile", str(FOLDER / "faults.cu"), "-o", "x.so", "--cutlass", str(tmp_path))
+    result = _command(
+        "compile", str(FOLDER / "faults.cu"), "-o", "x.so", "--cutlass", str(tmp_path)
+    )
     assert result.returncode == 1
     assert result.stderr.startswith("error: No CUTLASS headers in ")

@@ -26,7 +26,7 @@ FAULTS = [
         1,
         dict.fromkeys(
             ("plain", "asan", "instrumented"),
-            r"deadlock(.|\n)*block \(0,0,0\)(.|\n)*threads 0-63 wait at bar.sync 1 \(.*faults.cu:\d+\)"
+            r"deadlock(.|\n)*block \(0,0,0\)(.|\n)*threads 0-63 wait at bar.sync 1 \(.*faults.cu:\d+\)"  # noqa: E501
             r"(.|\n)*threads 64-127 wait at bar.sync 2",
         ),
     ),
@@ -43,7 +43,7 @@ FAULTS = [
         "barrier",
         3,
         {
-            "plain": r"barrier 1: this thread expects .* \[block \(0,0,0\) thread|deadlock(.|\n)*bar.sync 1"
+            "plain": r"barrier 1: this thread expects .* \[block \(0,0,0\) thread|deadlock(.|\n)*bar.sync 1"  # noqa: E501
         },
     ),
     (

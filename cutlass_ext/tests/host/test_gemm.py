@@ -22,7 +22,9 @@ KERNELS = {
 @pytest.mark.parametrize("mode", ["plain", "asan", "instrumented"])
 @pytest.mark.parametrize("schedule", SCHEDULES, ids=schedule_name)
 def test_ragged_tiles(kernel, mode, schedule):
-    m, n, k = (multiple * count for multiple, count in zip(KERNELS[kernel], (77, 41, 13)))
+    m, n, k = (
+        multiple * count for multiple, count in zip(KERNELS[kernel], (77, 41, 13), strict=True)
+    )  # noqa: E501
     assert call("gemm.cu", f"gemm_{kernel}", m, n, k, 1, mode=mode, **schedule) is None
 
 
@@ -31,7 +33,15 @@ def test_ragged_tiles(kernel, mode, schedule):
 @pytest.mark.parametrize("resident_blocks", [1, 2, 5])
 def test_slices_of_k_meet_at_a_semaphore(mode, schedule, resident_blocks):
     message = call(
-        "gemm.cu", "gemm_half", 70, 64, 200, 3, mode=mode, resident_blocks=resident_blocks, **schedule
+        "gemm.cu",
+        "gemm_half",
+        70,
+        64,
+        200,
+        3,
+        mode=mode,
+        resident_blocks=resident_blocks,
+        **schedule,
     )
     assert message is None
 
@@ -43,5 +53,5 @@ def test_slices_of_k_meet_at_a_semaphore(mode, schedule, resident_blocks):
     seed=st.integers(0, 1000),
 )
 def test_any_shape(kernel, counts, schedule, seed):
-    m, n, k = (multiple * count for multiple, count in zip(KERNELS[kernel], counts))
+    m, n, k = (multiple * count for multiple, count in zip(KERNELS[kernel], counts, strict=True))
     assert call("gemm.cu", f"gemm_{kernel}", m, n, k, 1, order=schedule, seed=seed) is None

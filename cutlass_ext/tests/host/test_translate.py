@@ -26,9 +26,11 @@ def test_other_code_is_left_alone(source):
 
 
 def test_asm_statement():
-    source = 'asm volatile("add.u32 %0, %1, %2;\\n" : "=r"(x), "+r"(y) : "n"(f(1, "):")) : "memory");'
+    source = (
+        'asm volatile("add.u32 %0, %1, %2;\\n" : "=r"(x), "+r"(y) : "n"(f(1, "):")) : "memory");'
+    )
     result = _squeeze(translate(source))
-    assert "Site cutlass_ext_site{\"add.u32 %0, %1, %2;\\n\" , __FILE__, __LINE__};" in result
+    assert 'Site cutlass_ext_site{"add.u32 %0, %1, %2;\\n" , __FILE__, __LINE__};' in result
     assert "ptx::output<'r'>(x)" in result
     assert "ptx::inout<'r'>(y)" in result
     assert "ptx::input<'n'>(f(1, \"):\"))" in result
@@ -45,7 +47,7 @@ def test_asm_without_operands():
 @pytest.mark.parametrize(
     "source",
     [
-        'asm volatile(\n  "a;"\n  "b;"\n  : "=r"(x)\n  : "r"(y),\n    "r"(z)\n  : "memory"\n);\nend',
+        'asm volatile(\n  "a;"\n  "b;"\n  : "=r"(x)\n  : "r"(y),\n    "r"(z)\n  : "memory"\n);\nend',  # noqa: E501
         'asm volatile(\n#if A\n "a;" :: "r"(x),\n#else\n "b;" :: "r"(x),\n#endif\n "l"(y));\nend',
         'asm volatile(\n "{"\n#if A\n "a;"\n#else\n "b;"\n#endif\n "}" : : "l"(y));\nend',
         '#define M(x) \\\n asm volatile("a;" \\\n  : "=r"(x) \\\n  : : "memory")\nend',
@@ -69,7 +71,11 @@ def test_directives_inside_asm():
     ("source", "callee", "configuration"),
     [
         ("kernel<<<1, 2>>>(x);", "kernel", "1, 2"),
-        ("ns::kernel<A, B<C>><<<dim3(1, 2), t, s, 0>>>(x);", "ns::kernel<A, B<C>>", "dim3(1, 2), t, s, 0"),
+        (
+            "ns::kernel<A, B<C>><<<dim3(1, 2), t, s, 0>>>(x);",
+            "ns::kernel<A, B<C>>",
+            "dim3(1, 2), t, s, 0",
+        ),
         ("return kernel<(a < b)> <<< g, b >>>(x);", "kernel<(a < b)>", " g, b "),
     ],
 )
@@ -82,7 +88,7 @@ def test_launch(source, callee, configuration):
     [
         (
             "extern __shared__ __align__(128) uint8_t bytes[];",
-            "uint8_t *bytes = static_cast<uint8_t *>(::cutlass_ext::host::dynamic_shared_memory());",
+            "uint8_t *bytes = static_cast<uint8_t *>(::cutlass_ext::host::dynamic_shared_memory());",  # noqa: E501
         ),
         (
             "__shared__ typename T::Storage storage;",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from host_kernels import FOLDER, SCHEDULES, library, schedule_name
+from host_kernels import FOLDER, SCHEDULES, library
 from record_vectors import LANES, cases, inputs, run
 
 from cutlass_ext import host
@@ -39,7 +39,7 @@ def test_bitwise_equal_to_a_gpu(recorded, case):
     assert len(lanes) == 0, [
         f"lane {lane} word {word}: {result[lane, word]:08x}, on {recorded['gpu']} "
         f"{recorded[f'out_{case}'][lane, word]:08x}"
-        for lane, word in zip(lanes, words)
+        for lane, word in zip(lanes, words, strict=True)
     ]
 
 

@@ -64,15 +64,15 @@ void launch_case(void const *in, void *out) {
 }  // namespace
 
 // Defines a case and exports it; arguments: host addresses of the inputs and the outputs.
-#define CUTLASS_EXT_CASE(name)                                                                 \
-  struct name##_case {                                                                         \
-    static __device__ void run(int lane, uint32_t const *in, uint32_t const *matrices,         \
-                               uint32_t *out);                                                 \
-  };                                                                                           \
-  CUTLASS_EXT_EXPORT char const *name(Word const *arguments, int, void *) {                    \
-    return guarded([&] { launch_case<name##_case>(arguments[0].p, arguments[1].p); });         \
-  }                                                                                            \
-  __device__ void name##_case::run(int lane, uint32_t const *in, uint32_t const *matrices,     \
+#define CUTLASS_EXT_CASE(name)                                                             \
+  struct name##_case {                                                                     \
+    static __device__ void run(int lane, uint32_t const *in, uint32_t const *matrices,     \
+                               uint32_t *out);                                             \
+  };                                                                                       \
+  CUTLASS_EXT_EXPORT char const *name(Word const *arguments, int, void *) {                \
+    return guarded([&] { launch_case<name##_case>(arguments[0].p, arguments[1].p); });     \
+  }                                                                                        \
+  __device__ void name##_case::run(int lane, uint32_t const *in, uint32_t const *matrices, \
                                    uint32_t *out)
 
 // ---- shuffles and votes ----
@@ -113,16 +113,17 @@ CUTLASS_EXT_CASE(int_shuffle_half_warp) {
   out[1] = __ballot_sync(mask, in[1] & 1);
 }
 
-#define CUTLASS_EXT_SHUFFLE(mode, word, distance, control)                           \
-  asm volatile("{\n .reg .pred p;\n shfl.sync." mode ".b32 %0|p, %2, %3, %4, -1;\n"   \
-               " selp.u32 %1, 1, 0, p;\n}\n"                                          \
-               : "=r"(out[2 * word]), "=r"(out[2 * word + 1])                         \
+#define CUTLASS_EXT_SHUFFLE(mode, word, distance, control)    \
+  asm volatile("{\n .reg .pred p;\n shfl.sync." mode          \
+               ".b32 %0|p, %2, %3, %4, -1;\n"                 \
+               " selp.u32 %1, 1, 0, p;\n}\n"                  \
+               : "=r"(out[2 * word]), "=r"(out[2 * word + 1]) \
                : "r"(in[word]), "r"(distance), "r"(control))
 
 CUTLASS_EXT_CASE(int_shuffle_instructions) {
-  CUTLASS_EXT_SHUFFLE("up", 0, 3, 0x1800);     // segments of 8
-  CUTLASS_EXT_SHUFFLE("down", 1, 3, 0x181f);   // segments of 8
-  CUTLASS_EXT_SHUFFLE("bfly", 2, 9, 0x101f);   // segments of 16
+  CUTLASS_EXT_SHUFFLE("up", 0, 3, 0x1800);    // segments of 8
+  CUTLASS_EXT_SHUFFLE("down", 1, 3, 0x181f);  // segments of 8
+  CUTLASS_EXT_SHUFFLE("bfly", 2, 9, 0x101f);  // segments of 16
   CUTLASS_EXT_SHUFFLE("idx", 3, lane + 5, 0x181f);
 }
 
@@ -139,21 +140,21 @@ static __device__ unsigned row_address(uint32_t const *matrices, int row) {
   return unsigned(__cvta_generic_to_shared(matrices + 4 * row));
 }
 
-#define CUTLASS_EXT_LDMATRIX(suffix, modifier)                                                  \
-  CUTLASS_EXT_CASE(int_ldmatrix_x1##suffix) {                                                   \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x1" modifier ".shared.b16 {%0}, [%1];\n"            \
-                 : "=r"(out[0])                                                                 \
-                 : "r"(row_address(matrices, lane)));                                           \
-  }                                                                                             \
-  CUTLASS_EXT_CASE(int_ldmatrix_x2##suffix) {                                                   \
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2" modifier ".shared.b16 {%0, %1}, [%2];\n"        \
-                 : "=r"(out[0]), "=r"(out[1])                                                   \
-                 : "r"(row_address(matrices, lane ^ 1)));                                       \
-  }                                                                                             \
-  CUTLASS_EXT_CASE(int_ldmatrix_x4##suffix) {                                                   \
+#define CUTLASS_EXT_LDMATRIX(suffix, modifier)                                                    \
+  CUTLASS_EXT_CASE(int_ldmatrix_x1##suffix) {                                                     \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x1" modifier ".shared.b16 {%0}, [%1];\n"             \
+                 : "=r"(out[0])                                                                   \
+                 : "r"(row_address(matrices, lane)));                                             \
+  }                                                                                               \
+  CUTLASS_EXT_CASE(int_ldmatrix_x2##suffix) {                                                     \
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2" modifier ".shared.b16 {%0, %1}, [%2];\n"         \
+                 : "=r"(out[0]), "=r"(out[1])                                                     \
+                 : "r"(row_address(matrices, lane ^ 1)));                                         \
+  }                                                                                               \
+  CUTLASS_EXT_CASE(int_ldmatrix_x4##suffix) {                                                     \
     asm volatile("ldmatrix.sync.aligned.m8n8.x4" modifier ".shared.b16 {%0, %1, %2, %3}, [%4];\n" \
-                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])                       \
-                 : "r"(row_address(matrices, (lane + 3) % 32)));                                \
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])                         \
+                 : "r"(row_address(matrices, (lane + 3) % 32)));                                  \
   }
 
 CUTLASS_EXT_LDMATRIX(, "")
@@ -166,22 +167,22 @@ CUTLASS_EXT_CASE(int_movmatrix) {
 // A from words 0-3, B from 4-5, C from 8-11. The prefix of a name is the format of A and B; C is
 // read in the same words' meaning as integers by the recorder.
 
-#define CUTLASS_EXT_MMA_F32(name, shape, type)                                                    \
-  CUTLASS_EXT_CASE(name) {                                                                        \
-    asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type                          \
-                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};\n"      \
-                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])                         \
-                 : "r"(in[0]), "r"(in[1]), "r"(in[2]), "r"(in[3]), "r"(in[4]), "r"(in[5]),        \
-                   "r"(in[8]), "r"(in[9]), "r"(in[10]), "r"(in[11]));                             \
+#define CUTLASS_EXT_MMA_F32(name, shape, type)                                                \
+  CUTLASS_EXT_CASE(name) {                                                                    \
+    asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type                      \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};\n" \
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])                     \
+                 : "r"(in[0]), "r"(in[1]), "r"(in[2]), "r"(in[3]), "r"(in[4]), "r"(in[5]),    \
+                   "r"(in[8]), "r"(in[9]), "r"(in[10]), "r"(in[11]));                         \
   }
 
-#define CUTLASS_EXT_MMA_NARROW_F32(name, shape, type)                                             \
-  CUTLASS_EXT_CASE(name) {                                                                        \
-    asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type                          \
-                 ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};\n"                     \
-                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])                         \
-                 : "r"(in[0]), "r"(in[1]), "r"(in[4]), "r"(in[8]), "r"(in[9]), "r"(in[10]),       \
-                   "r"(in[11]));                                                                  \
+#define CUTLASS_EXT_MMA_NARROW_F32(name, shape, type)                                       \
+  CUTLASS_EXT_CASE(name) {                                                                  \
+    asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type                    \
+                 ".f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};\n"              \
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])                   \
+                 : "r"(in[0]), "r"(in[1]), "r"(in[4]), "r"(in[8]), "r"(in[9]), "r"(in[10]), \
+                   "r"(in[11]));                                                            \
   }
 
 CUTLASS_EXT_MMA_F32(half_mma_m16n8k16_f32, "m16n8k16", "f16")
@@ -211,10 +212,8 @@ CUTLASS_EXT_CASE(half_mma_m16n8k8_f16) {
 
 #define CUTLASS_EXT_CONVERT(word, conversion) \
   asm volatile(conversion " %0, %1;\n" : "=r"(out[word]) : "r"(in[word]))
-#define CUTLASS_EXT_PACK(word, conversion)         \
-  asm volatile(conversion " %0, %1, %2;\n"         \
-               : "=r"(out[word])                   \
-               : "r"(in[word]), "r"(in[word + 1]))
+#define CUTLASS_EXT_PACK(word, conversion) \
+  asm volatile(conversion " %0, %1, %2;\n" : "=r"(out[word]) : "r"(in[word]), "r"(in[word + 1]))
 
 CUTLASS_EXT_CASE(float_convert) {
   CUTLASS_EXT_CONVERT(0, "cvt.rna.tf32.f32");
@@ -245,13 +244,13 @@ CUTLASS_EXT_CASE(float_exp2_of_integers) {
   out[0] = __float_as_uint(result);
 }
 
-#define CUTLASS_EXT_PAIRS(prefix, type)                                                        \
-  CUTLASS_EXT_CASE(prefix##_pairs) {                                                           \
-    asm volatile("fma.rn." type " %0, %1, %2, %3;\n"                                           \
-                 : "=r"(out[0])                                                                \
-                 : "r"(in[0]), "r"(in[1]), "r"(in[2]));                                        \
-    asm volatile("max." type " %0, %1, %2;\n" : "=r"(out[1]) : "r"(in[0]), "r"(in[1]));         \
-    asm volatile("min." type " %0, %1, %2;\n" : "=r"(out[2]) : "r"(in[0]), "r"(in[1]));         \
+#define CUTLASS_EXT_PAIRS(prefix, type)                                                 \
+  CUTLASS_EXT_CASE(prefix##_pairs) {                                                    \
+    asm volatile("fma.rn." type " %0, %1, %2, %3;\n"                                    \
+                 : "=r"(out[0])                                                         \
+                 : "r"(in[0]), "r"(in[1]), "r"(in[2]));                                 \
+    asm volatile("max." type " %0, %1, %2;\n" : "=r"(out[1]) : "r"(in[0]), "r"(in[1])); \
+    asm volatile("min." type " %0, %1, %2;\n" : "=r"(out[2]) : "r"(in[0]), "r"(in[1])); \
   }
 
 CUTLASS_EXT_PAIRS(half, "f16x2")

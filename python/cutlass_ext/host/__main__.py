@@ -1,6 +1,6 @@
 """Command line: compile one CUDA source for the CPU.
 
-    python -m cutlass_ext.host compile SOURCE -o LIB [--mode plain|asan|instrumented] [--arch 80] [-I DIR]
+python -m cutlass_ext.host compile SOURCE -o LIB [--mode MODE] [--arch 80] [-I DIR]
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .translate import TranslationError, translate
 
 
 def compile_source(arguments: argparse.Namespace) -> None:
+    """Translates one unit and makes a shared library of it."""
     build = build_flags(
         arguments.cutlass or toolchain.find_cutlass(),
         arguments.cuda_include or toolchain.find_cuda_include(),
@@ -30,7 +31,9 @@ def compile_source(arguments: argparse.Namespace) -> None:
     )
     with tempfile.TemporaryDirectory() as directory:
         translated = Path(directory) / f"{arguments.source.stem}.cpp"
-        translated.write_text(f'#line 1 "{arguments.source}"\n' + translate(arguments.source.read_text()))
+        translated.write_text(
+            f'#line 1 "{arguments.source}"\n' + translate(arguments.source.read_text())
+        )
         gxx = str(toolchain.find_gxx().path)
         command = [gxx, *build.compile_flags, f"-I{arguments.source.resolve().parent}"]
         command += ["-c", str(translated), "-o", f"{directory}/unit.o"]
@@ -40,6 +43,7 @@ def compile_source(arguments: argparse.Namespace) -> None:
 
 
 def main() -> int:
+    """Entry point."""
     parser = argparse.ArgumentParser(prog="python -m cutlass_ext.host", description=__doc__)
     commands = parser.add_subparsers(required=True)
     command = commands.add_parser("compile", help="compile one CUDA source into a shared library")

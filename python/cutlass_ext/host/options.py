@@ -85,10 +85,12 @@ class Observation:
 
     @property
     def log(self) -> np.ndarray:
+        """Accesses, in the order of execution within a block."""
         return self._final[0] if self._final else _read_log()
 
     @property
     def statistics(self) -> dict[str, int]:
+        """Counts, by name."""
         return self._final[1] if self._final else _read_statistics()
 
 
@@ -187,7 +189,9 @@ def options(
         seed=seed & 0xFFFFFFFFFFFFFFFF,
     )
     previous = os.environ.get(_VARIABLE)
-    before = _Options.from_buffer_copy(bytes.fromhex(previous)) if previous else _Options(poison=255)
+    before = (
+        _Options.from_buffer_copy(bytes.fromhex(previous)) if previous else _Options(poison=255)
+    )
     if not previous:
         before.resident_blocks = 1
     # A runtime that is loaded inside the context takes its options from the environment.

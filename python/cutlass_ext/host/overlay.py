@@ -45,7 +45,7 @@ def cutlass_version(include: Path) -> tuple[int, int, int]:
 
 
 def check_cutlass_version(include: Path) -> None:
-    """Host execution translates CUTLASS's own sources, so it takes the version it was checked on."""
+    """Translation takes CUTLASS's own sources: only the version that it was checked on."""
     version = cutlass_version(include)
     if version != CUTLASS_VERSION:
         found, wanted = (".".join(map(str, v)) for v in (version, CUTLASS_VERSION))

@@ -32,6 +32,7 @@ _COMMON_FLAGS = ("-std=c++17", "-fPIC", "-ffp-contract=off", "-DCUTLASS_EXT_HOST
 
 
 def library_name(mode: str) -> str:
+    """File name of the runtime of a mode."""
     return f"libcutlass_ext_host_{mode}.so"
 
 

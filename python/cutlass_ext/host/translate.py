@@ -132,7 +132,8 @@ def _translate_asm_branches(body: str) -> str | None:
         " ".join(re.sub(r"//[^\n]*", "", match[name]).split("\n")) for name in ("before", "after")
     )
     first, second = (
-        _translate_asm_statement(before + match[name].removesuffix("\n") + after) for name in ("first", "second")
+        _translate_asm_statement(before + match[name].removesuffix("\n") + after)
+        for name in ("first", "second")
     )
     return (
         "\n" * match["before"].count("\n")
@@ -221,5 +222,6 @@ def _translate_shared(match: re.Match[str]) -> str:
     return (
         f"struct {holder} {{ {alignment} {declaration}; }}; "
         f"auto &{name} = {HOST}::static_shared_memory<{holder}>().{name};"
-        + "\n" * (match.group().count("\n") - declaration.count("\n"))
+        + "\n"
+        * (match.group().count("\n") - declaration.count("\n"))
     )

@@ -61,12 +61,14 @@ class Sample:
         return 1 / math.sqrt(self.head_dim) if self.scale is None else self.scale
 
 
-def samples(lengths=LENGTHS, head_dims=HEAD_DIMS, layouts=LAYOUTS) -> st.SearchStrategy[Sample]:
-    """Any combination; keys and queries independent of each other."""
+def samples(
+    lengths=LENGTHS, head_dims=HEAD_DIMS, layouts=LAYOUTS, heads: int = 3
+) -> st.SearchStrategy[Sample]:
+    """Any combination, up to `heads` heads; keys and queries independent of each other."""
     return st.builds(
         Sample,
         batch=st.integers(1, 2),
-        heads=st.integers(1, 3),
+        heads=st.integers(1, heads),
         queries=st.sampled_from(lengths),
         keys=st.sampled_from(lengths),
         head_dim=st.sampled_from(head_dims),

@@ -9,8 +9,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 import torch
-from cutlass_ext.testing.device_code import Unit, schedules
 from hypothesis import given
+
+from cutlass_ext.testing.device_code import Unit, schedules
 
 
 @dataclass(frozen=True)

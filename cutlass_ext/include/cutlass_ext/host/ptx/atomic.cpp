@@ -51,8 +51,7 @@ uint64_t combine_integers(Operation operation, Type type, uint64_t a, uint64_t b
     return type.bits == 64 ? uint64_t(combine(operation, int64_t(a), int64_t(b)))
                            : uint32_t(combine(operation, int32_t(a), int32_t(b)));
   }
-  return type.bits == 64 ? combine(operation, a, b)
-                         : combine(operation, uint32_t(a), uint32_t(b));
+  return type.bits == 64 ? combine(operation, a, b) : combine(operation, uint32_t(a), uint32_t(b));
 }
 
 // atom d, [a], b {, c};  red [a], b;

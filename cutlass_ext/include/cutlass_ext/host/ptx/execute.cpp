@@ -69,8 +69,7 @@ void Frame::run() {
   size_t const count = program.code.size();
   while (next < count) {
     Instruction const &instruction = code[next++];
-    if (instruction.predicated &&
-        (read(instruction.predicate) != 0) == instruction.negated) {
+    if (instruction.predicated && (read(instruction.predicate) != 0) == instruction.negated) {
       continue;
     }
     instruction.handler(*this, instruction);

@@ -11,10 +11,10 @@ namespace cutlass_ext::host::ptx {
 
 namespace {
 
-constexpr int kFlush = 1;      // .ftz
-constexpr int kPassNan = 2;    // .NaN of min and max
-constexpr int kSaturate = 4;   // .sat
-constexpr int kRelu = 8;       // .relu
+constexpr int kFlush = 1;     // .ftz
+constexpr int kPassNan = 2;   // .NaN of min and max
+constexpr int kSaturate = 4;  // .sat
+constexpr int kRelu = 8;      // .relu
 
 float prepare(Instruction const &i, float value) {
   return i.variant & kFlush ? flush(value) : value;
@@ -153,25 +153,16 @@ bool decode_floating_point(Instruction &i) {
     bool doubles;  // whether the handler knows f64
   };
   static std::map<std::string, Entry> const entries = {
-      {"add", {binary<Add>, 3, true}},
-      {"sub", {binary<Subtract>, 3, true}},
-      {"mul", {binary<Multiply>, 3, true}},
-      {"fma", {multiply_add, 4, true}},
-      {"max", {extremum<true>, 3, false}},
-      {"min", {extremum<false>, 3, false}},
-      {"ex2", {unary<Exp2>, 2, false}},
-      {"lg2", {unary<Log2>, 2, false}},
-      {"rcp", {unary<Reciprocal>, 2, false}},
-      {"rsqrt", {unary<ReciprocalRoot>, 2, false}},
-      {"sqrt", {unary<Root>, 2, false}},
-      {"tanh", {unary<Tanh>, 2, false}},
-      {"sin", {unary<Sine>, 2, false}},
-      {"cos", {unary<Cosine>, 2, false}},
-      {"neg", {unary<Negate>, 2, false}},
-      {"abs", {unary<Absolute>, 2, false}}};
+      {"add", {binary<Add>, 3, true}},        {"sub", {binary<Subtract>, 3, true}},
+      {"mul", {binary<Multiply>, 3, true}},   {"fma", {multiply_add, 4, true}},
+      {"max", {extremum<true>, 3, false}},    {"min", {extremum<false>, 3, false}},
+      {"ex2", {unary<Exp2>, 2, false}},       {"lg2", {unary<Log2>, 2, false}},
+      {"rcp", {unary<Reciprocal>, 2, false}}, {"rsqrt", {unary<ReciprocalRoot>, 2, false}},
+      {"sqrt", {unary<Root>, 2, false}},      {"tanh", {unary<Tanh>, 2, false}},
+      {"sin", {unary<Sine>, 2, false}},       {"cos", {unary<Cosine>, 2, false}},
+      {"neg", {unary<Negate>, 2, false}},     {"abs", {unary<Absolute>, 2, false}}};
   auto const found = entries.find(i.opcode);
-  if (found == entries.end() || !i.type.is_float() ||
-      i.operands.size() != found->second.operands ||
+  if (found == entries.end() || !i.type.is_float() || i.operands.size() != found->second.operands ||
       (i.type.bits == 64 && !found->second.doubles)) {
     return false;
   }

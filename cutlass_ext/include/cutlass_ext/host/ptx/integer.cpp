@@ -10,7 +10,9 @@ namespace cutlass_ext::host::ptx {
 
 namespace {
 
-uint64_t mask_of(int bits) { return bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1; }
+uint64_t mask_of(int bits) {
+  return bits >= 64 ? ~uint64_t(0) : (uint64_t(1) << bits) - 1;
+}
 
 int64_t signed_value(uint64_t value, int bits) {
   return bits >= 64 ? int64_t(value) : int64_t(value << (64 - bits)) >> (64 - bits);
@@ -65,10 +67,9 @@ void set_predicate(Frame &frame, Instruction const &i) {
   auto const comparison = Comparison(i.variant);
   bool result = false;
   if (i.type.is_float()) {
-    result = i.type.bits == 64
-                 ? compare(comparison, double_of_bits(a), double_of_bits(b))
-                 : compare(comparison, element_to_float(i.type, uint32_t(a)),
-                           element_to_float(i.type, uint32_t(b)));
+    result = i.type.bits == 64 ? compare(comparison, double_of_bits(a), double_of_bits(b))
+                               : compare(comparison, element_to_float(i.type, uint32_t(a)),
+                                         element_to_float(i.type, uint32_t(b)));
   } else if (i.type.kind == Type::Kind::kSigned) {
     result = compare(comparison, signed_value(a, i.type.bits), signed_value(b, i.type.bits));
   } else {
@@ -148,8 +149,7 @@ void complement(Frame &frame, Instruction const &i) {
 
 // A selector nibble: three bits choose a byte of b:a, the fourth replicates its sign.
 void permute(Frame &frame, Instruction const &i) {
-  uint64_t const bytes =
-      uint64_t(frame.read32(i.operands[2])) << 32 | frame.read32(i.operands[1]);
+  uint64_t const bytes = uint64_t(frame.read32(i.operands[2])) << 32 | frame.read32(i.operands[1]);
   uint32_t const selector = frame.read32(i.operands[3]);
   uint32_t result = 0;
   for (int byte = 0; byte < 4; ++byte) {
@@ -179,8 +179,8 @@ void lookup3(Frame &frame, Instruction const &i) {
 
 bool decode_comparison(Instruction &i) {
   static std::map<std::string, Comparison> const comparisons = {
-      {"eq", kEq}, {"ne", kNe}, {"lt", kLt}, {"le", kLe}, {"gt", kGt}, {"ge", kGe},
-      {"lo", kLt}, {"ls", kLe}, {"hi", kGt}, {"hs", kGe}};
+      {"eq", kEq}, {"ne", kNe}, {"lt", kLt}, {"le", kLe}, {"gt", kGt},
+      {"ge", kGe}, {"lo", kLt}, {"ls", kLe}, {"hi", kGt}, {"hs", kGe}};
   if (i.modifiers.empty() || i.operands.size() != 3) {
     return false;  // the forms with a second predicate are not known
   }
@@ -196,10 +196,14 @@ bool decode_comparison(Instruction &i) {
 }  // namespace
 
 bool decode_integer(Instruction &i) {
-  static std::map<std::string, Handler> const any_type = {
-      {"mov", move},           {"selp", select},        {"and", binary<And>},
-      {"or", binary<Or>},      {"xor", binary<Xor>},    {"not", complement},
-      {"shl", binary<ShiftLeft>}, {"shr", binary<ShiftRight>}};
+  static std::map<std::string, Handler> const any_type = {{"mov", move},
+                                                          {"selp", select},
+                                                          {"and", binary<And>},
+                                                          {"or", binary<Or>},
+                                                          {"xor", binary<Xor>},
+                                                          {"not", complement},
+                                                          {"shl", binary<ShiftLeft>},
+                                                          {"shr", binary<ShiftRight>}};
   static std::map<std::string, Handler> const integer_type = {{"add", binary<Add>},
                                                               {"sub", binary<Subtract>},
                                                               {"min", binary<Minimum>},

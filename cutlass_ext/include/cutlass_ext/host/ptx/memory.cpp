@@ -41,8 +41,7 @@ void load(Frame &frame, Instruction const &i) {
 void store(Frame &frame, Instruction const &i) {
   int const bytes = i.type.bits / 8;
   char *pointer = memory_pointer(frame, i, i.operands[0], bytes * i.vector);
-  observe(i.variant == kWeak ? AccessKind::kStore : AccessKind::kAtomic, pointer,
-          bytes * i.vector);
+  observe(i.variant == kWeak ? AccessKind::kStore : AccessKind::kAtomic, pointer, bytes * i.vector);
   if (i.variant != kWeak) {
     HappensBefore::release(pointer, i.variant == kOrdered);
   }
@@ -58,8 +57,7 @@ void copy_async(Frame &frame, Instruction const &i) {
   uint32_t const destination = frame.read32(i.operands[0]);
   uint64_t const source = frame.read(i.operands[1]);
   int const bytes = int(frame.read(i.operands[2]));
-  int const source_bytes =
-      i.operands.size() > 3 ? int(frame.read32(i.operands[3])) : bytes;
+  int const source_bytes = i.operands.size() > 3 ? int(frame.read32(i.operands[3])) : bytes;
   if ((bytes != 4 && bytes != 8 && bytes != 16) || (i.has("cg") && bytes != 16)) {
     fail(frame, i, text("a copy of %d bytes", bytes));
   }
@@ -74,13 +72,17 @@ void copy_async(Frame &frame, Instruction const &i) {
                                      reinterpret_cast<char const *>(source), bytes, source_bytes);
 }
 
-void commit_group(Frame &, Instruction const &) { scheduler().current().copies.commit(); }
+void commit_group(Frame &, Instruction const &) {
+  scheduler().current().copies.commit();
+}
 
 void wait_group(Frame &frame, Instruction const &i) {
   scheduler().current().copies.wait_group(int(frame.read(i.operands[0])));
 }
 
-void wait_all(Frame &, Instruction const &) { scheduler().current().copies.wait_all(); }
+void wait_all(Frame &, Instruction const &) {
+  scheduler().current().copies.wait_all();
+}
 
 void prefetch(Frame &frame, Instruction const &i) {
   observe(AccessKind::kPrefetch, reinterpret_cast<void const *>(frame.read(i.operands[0])), 1);

@@ -61,8 +61,8 @@ struct HalfAccumulator {
   }
   static void set(Fragments &f, int element, float value) {
     int const shift = 16 * (element % 2);
-    f.c[element / 2] =
-        (f.c[element / 2] & ~(0xffffu << shift)) | uint32_t(float_to_half(value)) << shift;
+    f.c[element / 2] = (f.c[element / 2] & ~(0xffffu << shift)) | uint32_t(float_to_half(value))
+                                                                      << shift;
   }
 };
 

@@ -61,7 +61,9 @@ inline uint16_t float_to_half(float value) {
   return uint16_t(sign | (rounded - (112u << 23)) >> 13);
 }
 
-inline float bfloat_to_float(uint16_t value) { return float_of_bits(uint32_t(value) << 16); }
+inline float bfloat_to_float(uint16_t value) {
+  return float_of_bits(uint32_t(value) << 16);
+}
 
 /// float to bfloat16, to nearest even.
 inline uint16_t float_to_bfloat(float value) {

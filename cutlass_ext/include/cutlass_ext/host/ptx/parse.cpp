@@ -40,15 +40,15 @@ std::vector<std::string> split(std::string const &text, char separator) {
 
 std::map<std::string, Special> const &special_registers() {
   static std::map<std::string, Special> const names = {
-      {"%laneid", Special::kLane},        {"%warpid", Special::kWarp},
-      {"%smid", Special::kMultiprocessor},{"%tid.x", Special::kThreadX},
-      {"%tid.y", Special::kThreadY},      {"%tid.z", Special::kThreadZ},
-      {"%ctaid.x", Special::kBlockX},     {"%ctaid.y", Special::kBlockY},
-      {"%ctaid.z", Special::kBlockZ},     {"%ntid.x", Special::kBlockExtentX},
-      {"%ntid.y", Special::kBlockExtentY},{"%ntid.z", Special::kBlockExtentZ},
-      {"%nctaid.x", Special::kGridExtentX},{"%nctaid.y", Special::kGridExtentY},
-      {"%nctaid.z", Special::kGridExtentZ},{"%clock", Special::kClock},
-      {"%clock64", Special::kClock},      {"%globaltimer", Special::kClock}};
+      {"%laneid", Special::kLane},          {"%warpid", Special::kWarp},
+      {"%smid", Special::kMultiprocessor},  {"%tid.x", Special::kThreadX},
+      {"%tid.y", Special::kThreadY},        {"%tid.z", Special::kThreadZ},
+      {"%ctaid.x", Special::kBlockX},       {"%ctaid.y", Special::kBlockY},
+      {"%ctaid.z", Special::kBlockZ},       {"%ntid.x", Special::kBlockExtentX},
+      {"%ntid.y", Special::kBlockExtentY},  {"%ntid.z", Special::kBlockExtentZ},
+      {"%nctaid.x", Special::kGridExtentX}, {"%nctaid.y", Special::kGridExtentY},
+      {"%nctaid.z", Special::kGridExtentZ}, {"%clock", Special::kClock},
+      {"%clock64", Special::kClock},        {"%globaltimer", Special::kClock}};
   return names;
 }
 
@@ -310,6 +310,8 @@ std::string Instruction::full_name() const {
   return name;
 }
 
-Program *parse(Site const &site) { return Parser(site).run(); }
+Program *parse(Site const &site) {
+  return Parser(site).run();
+}
 
 }  // namespace cutlass_ext::host::ptx

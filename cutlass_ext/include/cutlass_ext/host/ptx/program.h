@@ -73,11 +73,11 @@ struct Instruction {
   std::string opcode;                  ///< "ld" of ld.global.v4.u32
   std::vector<std::string> modifiers;  ///< "global", "v4", "u32"
   std::vector<Term> operands;
-  Type type;         ///< of the last type modifier
-  int vector = 1;    ///< 4 for .v4
-  int variant = 0;   ///< whatever the decoder wants the handler to know
-  int target = -1;   ///< of a branch: index of the instruction
-  std::string text;  ///< as written
+  Type type;                  ///< of the last type modifier
+  int vector = 1;             ///< 4 for .v4
+  int variant = 0;            ///< whatever the decoder wants the handler to know
+  int target = -1;            ///< of a branch: index of the instruction
+  std::string text;           ///< as written
   bool needs_thread = false;  ///< means something only in a CUDA thread
 
   bool has(char const *modifier) const {

@@ -26,17 +26,21 @@ void warp_sync(Frame &frame, Instruction const &i) {
   device::synchronize_warp(frame.read32(i.operands[0]), frame.program.where);
 }
 
-void memory_fence(Frame &, Instruction const &) { HappensBefore::fence(); }
+void memory_fence(Frame &, Instruction const &) {
+  HappensBefore::fence();
+}
 
 void do_nothing(Frame &, Instruction const &) {}
 
-void trap(Frame &frame, Instruction const &i) { fail(frame, i, "reached"); }
+void trap(Frame &frame, Instruction const &i) {
+  fail(frame, i, "reached");
+}
 
 // vote.sync.ballot.b32 d, predicate, mask
 void vote_ballot(Frame &frame, Instruction const &i) {
-  frame.write(i.operands[0], device::ballot(frame.read32(i.operands[2]),
-                                            int(frame.read(i.operands[1]) != 0),
-                                            frame.program.where));
+  frame.write(i.operands[0],
+              device::ballot(frame.read32(i.operands[2]), int(frame.read(i.operands[1]) != 0),
+                             frame.program.where));
 }
 
 enum Shuffle { kUp, kDown, kButterfly, kIndex };

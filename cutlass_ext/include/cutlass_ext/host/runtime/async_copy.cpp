@@ -26,7 +26,9 @@ void AsyncCopies::issue(char *destination, char const *source, int bytes, int so
   copies_.push_back(copy);
 }
 
-void AsyncCopies::commit() { ++group_; }
+void AsyncCopies::commit() {
+  ++group_;
+}
 
 void AsyncCopies::wait_group(int pending) {
   if (group_ > uint32_t(pending)) {
@@ -34,7 +36,9 @@ void AsyncCopies::wait_group(int pending) {
   }
 }
 
-void AsyncCopies::wait_all() { complete_before(group_ + 1); }
+void AsyncCopies::wait_all() {
+  complete_before(group_ + 1);
+}
 
 void AsyncCopies::clear() {
   copies_.clear();

@@ -15,7 +15,9 @@ ucontext_t *state_of(void *&state) {
 
 }  // namespace
 
-Context::~Context() { delete static_cast<ucontext_t *>(state_); }
+Context::~Context() {
+  delete static_cast<ucontext_t *>(state_);
+}
 
 void Context::prepare(char *stack, size_t bytes, void (*entry)()) {
   ucontext_t *state = state_of(state_);

@@ -38,18 +38,26 @@ using namespace cutlass_ext::host;
 
 extern "C" {
 
-void cutlass_ext_host_get_options(Options *result) { *result = options(); }
+void cutlass_ext_host_get_options(Options *result) {
+  *result = options();
+}
 
-void cutlass_ext_host_set_options(Options const *values) { options() = *values; }
+void cutlass_ext_host_set_options(Options const *values) {
+  options() = *values;
+}
 
-void cutlass_ext_host_statistics(Statistics *result) { *result = statistics(); }
+void cutlass_ext_host_statistics(Statistics *result) {
+  *result = statistics();
+}
 
 void cutlass_ext_host_clear() {
   statistics() = Statistics();
   access_log().clear();
 }
 
-uint64_t cutlass_ext_host_log_size() { return access_log().size(); }
+uint64_t cutlass_ext_host_log_size() {
+  return access_log().size();
+}
 
 void cutlass_ext_host_read_log(Access *result) {
   memcpy(static_cast<void *>(result), access_log().data(), access_log().size() * sizeof(Access));

@@ -49,12 +49,20 @@ struct State {
 
 State state;
 
-Thread &self() { return scheduler().current(); }
-BlockClocks &block() { return state.blocks[size_t(self().slot)]; }
-ThreadClock &thread_clock() { return block().threads[size_t(self().index)]; }
+Thread &self() {
+  return scheduler().current();
+}
+BlockClocks &block() {
+  return state.blocks[size_t(self().slot)];
+}
+ThreadClock &thread_clock() {
+  return block().threads[size_t(self().index)];
+}
 
 // The thread's next accesses come after what others have just learnt of it.
-void advance(ThreadClock &clock, int thread) { ++clock.now.own(thread); }
+void advance(ThreadClock &clock, int thread) {
+  ++clock.now.own(thread);
+}
 
 bool happens_before_now(Event const &event) {
   if (event.block == scheduler().block().linear_index && event.thread == self().index) {
@@ -79,14 +87,15 @@ struct Place {
 
 void report(char const *access, Place const &place, int byte, Event const &other) {
   static char const *const verbs[] = {"read", "wrote", "atomically accessed", "copied to"};
-  std::string const who = text("block %llu thread %d",
-                               static_cast<unsigned long long>(other.block), int(other.thread));
+  std::string const who =
+      text("block %llu thread %d", static_cast<unsigned long long>(other.block), int(other.thread));
   if (other.kind == Event::Kind::kPendingCopy) {
-    scheduler().report(std::string(access) + " of " + place.name(byte) + ", to which a cp.async of " +
-                       who + " is in flight: it has not been waited for");
+    scheduler().report(std::string(access) + " of " + place.name(byte) +
+                       ", to which a cp.async of " + who +
+                       " is in flight: it has not been waited for");
   } else {
-    scheduler().report(std::string("data race: ") + access + " of " + place.name(byte) + ", which " +
-                       who + " " + verbs[int(other.kind)] +
+    scheduler().report(std::string("data race: ") + access + " of " + place.name(byte) +
+                       ", which " + who + " " + verbs[int(other.kind)] +
                        "; nothing orders the one after the other");
   }
 }
@@ -107,8 +116,13 @@ bool check_history(uint32_t history, Event::Kind kind, char const *access, Place
 
 Event event_now(Event::Kind kind) {
   uint64_t const block_index = scheduler().block().linear_index;
-  return Event{0,    thread_clock().now.own(self().index), block().generation, uint16_t(self().index),
-               kind, true,                                 block_index};
+  return Event{0,
+               thread_clock().now.own(self().index),
+               block().generation,
+               uint16_t(self().index),
+               kind,
+               true,
+               block_index};
 }
 
 // Adds an event to those that a byte remembers. What a barrier of the whole block has ordered
@@ -118,8 +132,8 @@ uint32_t append(uint32_t history, Event::Kind kind) {
   if (history != 0) {
     Event const &last = state.events[history];
     bool const same_thread = last.block == event.block && last.thread == event.thread;
-    bool const outdated = last.one_block && last.block == event.block &&
-                          last.generation < event.generation;
+    bool const outdated =
+        last.one_block && last.block == event.block && last.generation < event.generation;
     event.previous = outdated ? 0 : same_thread ? last.previous : history;
     if (event.previous != 0) {
       Event const &before = state.events[event.previous];
@@ -149,8 +163,7 @@ bool access_run(AccessKind access, Place const &place, int byte, Cell &cell) {
           !check_history(cell.reads, Kind::kAtomic, "atomic access", place, byte)) {
         return false;
       }
-      bool const after_atomic =
-          cell.writes != 0 && state.events[cell.writes].kind == Kind::kAtomic;
+      bool const after_atomic = cell.writes != 0 && state.events[cell.writes].kind == Kind::kAtomic;
       cell.writes = append(after_atomic ? cell.writes : 0, Kind::kAtomic);
       return true;
     }
@@ -195,7 +208,9 @@ void HappensBefore::begin_launch(int threads_per_block) {
   state.threads_per_block = threads_per_block;
 }
 
-void HappensBefore::end_launch() { state = State(); }
+void HappensBefore::end_launch() {
+  state = State();
+}
 
 void HappensBefore::begin_block(int slot, uint64_t linear_index) {
   if (state.blocks.size() <= size_t(slot)) {
@@ -273,7 +288,8 @@ void HappensBefore::complete_barrier(int slot, int id, bool whole_block) {
 void HappensBefore::leave_barrier(int id) {
   ThreadClock &clock = thread_clock();
   clock.now.join(block().barriers[id].complete);
-  // What relaxed loads have seen takes effect, too: a thread reads a flag, a barrier tells the rest.
+  // What relaxed loads have seen takes effect, too: a thread reads a flag, a barrier tells the
+  // rest.
   if (clock.acquired) {
     clock.now.join(*clock.acquired);
     clock.acquired.reset();

@@ -60,20 +60,30 @@ void __tsan_func_exit() {}
 void __tsan_vptr_update(void **, void *) {}
 void __tsan_vptr_read(void **) {}
 
-#define CUTLASS_EXT_TSAN_ACCESS(bytes)                                                           \
-  void __tsan_read##bytes(void *address) { access(AccessKind::kLoad, address, bytes); }          \
-  void __tsan_write##bytes(void *address) { access(AccessKind::kStore, address, bytes); }        \
-  void __tsan_unaligned_read##bytes(void *address) { access(AccessKind::kLoad, address, bytes); } \
-  void __tsan_unaligned_write##bytes(void *address) {                                            \
-    access(AccessKind::kStore, address, bytes);                                                  \
-  }                                                                                              \
-  void __tsan_volatile_read##bytes(void *address) { volatile_access(address, bytes, true); }     \
-  void __tsan_volatile_write##bytes(void *address) { volatile_access(address, bytes, false); }   \
-  void __tsan_unaligned_volatile_read##bytes(void *address) {                                    \
-    volatile_access(address, bytes, true);                                                       \
-  }                                                                                              \
-  void __tsan_unaligned_volatile_write##bytes(void *address) {                                   \
-    volatile_access(address, bytes, false);                                                      \
+#define CUTLASS_EXT_TSAN_ACCESS(bytes)                         \
+  void __tsan_read##bytes(void *address) {                     \
+    access(AccessKind::kLoad, address, bytes);                 \
+  }                                                            \
+  void __tsan_write##bytes(void *address) {                    \
+    access(AccessKind::kStore, address, bytes);                \
+  }                                                            \
+  void __tsan_unaligned_read##bytes(void *address) {           \
+    access(AccessKind::kLoad, address, bytes);                 \
+  }                                                            \
+  void __tsan_unaligned_write##bytes(void *address) {          \
+    access(AccessKind::kStore, address, bytes);                \
+  }                                                            \
+  void __tsan_volatile_read##bytes(void *address) {            \
+    volatile_access(address, bytes, true);                     \
+  }                                                            \
+  void __tsan_volatile_write##bytes(void *address) {           \
+    volatile_access(address, bytes, false);                    \
+  }                                                            \
+  void __tsan_unaligned_volatile_read##bytes(void *address) {  \
+    volatile_access(address, bytes, true);                     \
+  }                                                            \
+  void __tsan_unaligned_volatile_write##bytes(void *address) { \
+    volatile_access(address, bytes, false);                    \
   }
 
 CUTLASS_EXT_TSAN_ACCESS(1)
@@ -82,42 +92,46 @@ CUTLASS_EXT_TSAN_ACCESS(4)
 CUTLASS_EXT_TSAN_ACCESS(8)
 CUTLASS_EXT_TSAN_ACCESS(16)
 
-void __tsan_read_range(void *address, size_t bytes) { access(AccessKind::kLoad, address, bytes); }
-void __tsan_write_range(void *address, size_t bytes) { access(AccessKind::kStore, address, bytes); }
+void __tsan_read_range(void *address, size_t bytes) {
+  access(AccessKind::kLoad, address, bytes);
+}
+void __tsan_write_range(void *address, size_t bytes) {
+  access(AccessKind::kStore, address, bytes);
+}
 
 // std::atomic and the compiler's __atomic functions.
-#define CUTLASS_EXT_TSAN_ATOMIC(bits, T)                                                         \
-  T __tsan_atomic##bits##_load(T const volatile *address, int) {                                 \
-    atomic_access(const_cast<T volatile *>(address));                                            \
-    return *address;                                                                             \
-  }                                                                                              \
-  void __tsan_atomic##bits##_store(T volatile *address, T value, int) {                          \
-    atomic_access(address);                                                                      \
-    *address = value;                                                                            \
-  }                                                                                              \
-  T __tsan_atomic##bits##_exchange(T volatile *address, T value, int) {                          \
-    atomic_access(address);                                                                      \
-    return __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);                                \
-  }                                                                                              \
-  T __tsan_atomic##bits##_fetch_add(T volatile *address, T value, int) {                         \
-    atomic_access(address);                                                                      \
-    return __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);                                 \
-  }                                                                                              \
-  T __tsan_atomic##bits##_fetch_sub(T volatile *address, T value, int) {                         \
-    atomic_access(address);                                                                      \
-    return __atomic_fetch_sub(address, value, __ATOMIC_SEQ_CST);                                 \
-  }                                                                                              \
-  int __tsan_atomic##bits##_compare_exchange_strong(T volatile *address, T *expected, T value,   \
-                                                    int, int) {                                  \
-    atomic_access(address);                                                                      \
-    return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST,        \
-                                       __ATOMIC_SEQ_CST);                                        \
-  }                                                                                              \
-  int __tsan_atomic##bits##_compare_exchange_weak(T volatile *address, T *expected, T value,     \
-                                                  int, int) {                                    \
-    atomic_access(address);                                                                      \
-    return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST,        \
-                                       __ATOMIC_SEQ_CST);                                        \
+#define CUTLASS_EXT_TSAN_ATOMIC(bits, T)                                                          \
+  T __tsan_atomic##bits##_load(T const volatile *address, int) {                                  \
+    atomic_access(const_cast<T volatile *>(address));                                             \
+    return *address;                                                                              \
+  }                                                                                               \
+  void __tsan_atomic##bits##_store(T volatile *address, T value, int) {                           \
+    atomic_access(address);                                                                       \
+    *address = value;                                                                             \
+  }                                                                                               \
+  T __tsan_atomic##bits##_exchange(T volatile *address, T value, int) {                           \
+    atomic_access(address);                                                                       \
+    return __atomic_exchange_n(address, value, __ATOMIC_SEQ_CST);                                 \
+  }                                                                                               \
+  T __tsan_atomic##bits##_fetch_add(T volatile *address, T value, int) {                          \
+    atomic_access(address);                                                                       \
+    return __atomic_fetch_add(address, value, __ATOMIC_SEQ_CST);                                  \
+  }                                                                                               \
+  T __tsan_atomic##bits##_fetch_sub(T volatile *address, T value, int) {                          \
+    atomic_access(address);                                                                       \
+    return __atomic_fetch_sub(address, value, __ATOMIC_SEQ_CST);                                  \
+  }                                                                                               \
+  int __tsan_atomic##bits##_compare_exchange_strong(T volatile *address, T *expected, T value,    \
+                                                    int, int) {                                   \
+    atomic_access(address);                                                                       \
+    return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST,         \
+                                       __ATOMIC_SEQ_CST);                                         \
+  }                                                                                               \
+  int __tsan_atomic##bits##_compare_exchange_weak(T volatile *address, T *expected, T value, int, \
+                                                  int) {                                          \
+    atomic_access(address);                                                                       \
+    return __atomic_compare_exchange_n(address, expected, value, false, __ATOMIC_SEQ_CST,         \
+                                       __ATOMIC_SEQ_CST);                                         \
   }
 
 CUTLASS_EXT_TSAN_ATOMIC(8, uint8_t)

@@ -40,9 +40,10 @@ void check(LaunchConfiguration const &c, int architecture) {
   }
   size_t const allowed = dynamic_shared_bytes_allowed(c.kernel);
   if (c.dynamic_shared_bytes > kSharedBytesWithoutOptIn && c.dynamic_shared_bytes > allowed) {
-    refuse(text("more than %zu bytes of shared memory need cudaFuncSetAttribute(kernel, "
-                "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first",
-                kSharedBytesWithoutOptIn));
+    refuse(
+        text("more than %zu bytes of shared memory need cudaFuncSetAttribute(kernel, "
+             "cudaFuncAttributeMaxDynamicSharedMemorySize, bytes) first",
+             kSharedBytesWithoutOptIn));
   }
 }
 
@@ -58,7 +59,9 @@ void launch(LaunchConfiguration const &configuration, ThreadFunction thread, voi
                   argument_bytes);
 }
 
-void *dynamic_shared_memory() { return scheduler().block().shared.dynamic(); }
+void *dynamic_shared_memory() {
+  return scheduler().block().shared.dynamic();
+}
 
 void *static_shared_memory(void const *key, size_t bytes, size_t alignment) {
   return scheduler().block().shared.find_static(key, bytes, alignment);
@@ -70,8 +73,8 @@ uint32_t shared_window_address(void const *pointer) {
   uint32_t address = 0;
   // Null is legal to convert (CUTLASS forms views of absent tensors); any use of it fails.
   if (pointer != nullptr && !scheduler().block().shared.window_address(pointer, address)) {
-    scheduler().fail(text("conversion to a shared address: %p is not in the block's shared memory",
-                          pointer));
+    scheduler().fail(
+        text("conversion to a shared address: %p is not in the block's shared memory", pointer));
   }
   return address;
 }
@@ -85,9 +88,13 @@ void atomic_access(void *address, int bytes) {
   HappensBefore::atomic(address);
 }
 
-void fence() { HappensBefore::fence(); }
+void fence() {
+  HappensBefore::fence();
+}
 
-void trap(char const *what) { scheduler().fail(text("%s", what)); }
+void trap(char const *what) {
+  scheduler().fail(text("%s", what));
+}
 
 }  // namespace device
 

@@ -40,7 +40,9 @@ constexpr int kMultiprocessors = 4;
 
 cudaError_t last_error = cudaSuccess;
 
-cudaError_t failed(cudaError_t error) { return last_error = error; }
+cudaError_t failed(cudaError_t error) {
+  return last_error = error;
+}
 
 }  // namespace
 
@@ -87,9 +89,13 @@ extern "C" {
 
 // ---- errors ----
 
-cudaError_t CUTLASS_EXT_WRAP(cudaGetLastError)() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t CUTLASS_EXT_WRAP(cudaGetLastError)() {
+  return std::exchange(last_error, cudaSuccess);
+}
 
-cudaError_t CUTLASS_EXT_WRAP(cudaPeekAtLastError)() { return last_error; }
+cudaError_t CUTLASS_EXT_WRAP(cudaPeekAtLastError)() {
+  return last_error;
+}
 
 char const *CUTLASS_EXT_WRAP(cudaGetErrorName)(cudaError_t error) {
   switch (error) {
@@ -167,9 +173,13 @@ cudaError_t CUTLASS_EXT_WRAP(cudaSetDevice)(int device) {
   return device == 0 ? cudaSuccess : failed(cudaErrorInvalidValue);
 }
 
-cudaError_t CUTLASS_EXT_WRAP(cudaDeviceSynchronize)() { return cudaSuccess; }
+cudaError_t CUTLASS_EXT_WRAP(cudaDeviceSynchronize)() {
+  return cudaSuccess;
+}
 
-cudaError_t CUTLASS_EXT_WRAP(cudaStreamSynchronize)(cudaStream_t) { return cudaSuccess; }
+cudaError_t CUTLASS_EXT_WRAP(cudaStreamSynchronize)(cudaStream_t) {
+  return cudaSuccess;
+}
 
 cudaError_t CUTLASS_EXT_WRAP(cudaDeviceGetAttribute)(int *value, cudaDeviceAttr attribute, int) {
   int const architecture = architecture_of(__builtin_return_address(0));
@@ -251,8 +261,10 @@ cudaError_t CUTLASS_EXT_WRAP(cudaOccupancyMaxActiveBlocksPerMultiprocessor)(int 
   return cudaSuccess;
 }
 
-cudaError_t CUTLASS_EXT_WRAP(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(
-    int *blocks, void const *, int, size_t, unsigned) {
+cudaError_t CUTLASS_EXT_WRAP(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)(int *blocks,
+                                                                                     void const *,
+                                                                                     int, size_t,
+                                                                                     unsigned) {
   *blocks = 1;
   return cudaSuccess;
 }

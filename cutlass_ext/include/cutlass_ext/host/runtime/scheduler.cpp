@@ -188,7 +188,9 @@ void Scheduler::run_blocks() {
 
 // ---- threads ----
 
-void Scheduler::thread_entry() { scheduler().thread_body(); }
+void Scheduler::thread_entry() {
+  scheduler().thread_body();
+}
 
 void Scheduler::thread_body() {
   sanitizer::finish_switch(nullptr, main_stack_ ? nullptr : &main_stack_,
@@ -260,9 +262,10 @@ void Scheduler::spin(Location where) {
     thread.spins = 0;
   }
   if (++thread.spins > kSpinLimit) {
-    fail("livelock: the thread reads a flag again and again and nothing happens; the block that "
-         "would set it may not be resident" +
-         text(where));
+    fail(
+        "livelock: the thread reads a flag again and again and nothing happens; the block that "
+        "would set it may not be resident" +
+        text(where));
   }
   // Whoever spins runs again only when no other thread can: it may be waiting for them.
   spinning_[size_t(thread.warp)] |= 1u << thread.lane;
@@ -418,9 +421,8 @@ std::string Scheduler::deadlock_report() {
       }
       message += first == last ? text("\n    thread %d ", first)
                                : text("\n    threads %d-%d ", first, last);
-      message += thread.done
-                     ? std::string("returned")
-                     : text("wait at %s", thread.wait.what) + text(thread.wait.where);
+      message += thread.done ? std::string("returned")
+                             : text("wait at %s", thread.wait.what) + text(thread.wait.where);
       first = last + 1;
     }
   }

@@ -89,9 +89,9 @@ class Scheduler {
   // The blocks in flight.
   std::vector<Block> blocks_;
   std::vector<std::unique_ptr<Thread>> threads_;
-  std::vector<unsigned> ready_;  ///< lanes that can run, for each warp
+  std::vector<unsigned> ready_;     ///< lanes that can run, for each warp
   std::vector<unsigned> spinning_;  ///< lanes that have read a flag in vain
-  std::vector<unsigned> alive_;  ///< lanes that have not returned, for each warp
+  std::vector<unsigned> alive_;     ///< lanes that have not returned, for each warp
   std::vector<PendingCollectives> collectives_;
   std::vector<int> priority_;  ///< warps, first to run first
   int alive_threads_ = 0;
@@ -113,8 +113,14 @@ extern Scheduler &the_scheduler;
 extern Options &the_options;
 extern Statistics &the_statistics;
 
-inline Scheduler &scheduler() { return the_scheduler; }
-inline Options &options() { return the_options; }
-inline Statistics &statistics() { return the_statistics; }
+inline Scheduler &scheduler() {
+  return the_scheduler;
+}
+inline Options &options() {
+  return the_options;
+}
+inline Statistics &statistics() {
+  return the_statistics;
+}
 
 }  // namespace cutlass_ext::host

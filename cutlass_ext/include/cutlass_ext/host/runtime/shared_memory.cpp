@@ -22,7 +22,9 @@ constexpr size_t kDynamicAlignment = 1024;
 
 }  // namespace
 
-void SharedMemory::Free::operator()(char *memory) const { free(memory); }
+void SharedMemory::Free::operator()(char *memory) const {
+  free(memory);
+}
 
 void SharedMemory::reset(size_t dynamic_bytes, size_t limit, int poison) {
   limit_ = limit;
@@ -41,9 +43,10 @@ void SharedMemory::reset(size_t dynamic_bytes, size_t limit, int poison) {
 void SharedMemory::add(void const *key, size_t bytes, size_t alignment) {
   used_ += bytes;
   if (used_ > limit_) {
-    throw Error(text("the block's shared memory, %zu bytes, exceeds the %zu bytes that the "
-                     "architecture has",
-                     used_, limit_));
+    throw Error(
+        text("the block's shared memory, %zu bytes, exceeds the %zu bytes that the "
+             "architecture has",
+             used_, limit_));
   }
   uint32_t begin = 0;
   if (!regions_.empty()) {
@@ -101,6 +104,8 @@ bool SharedMemory::offset(void const *pointer, uint32_t &offset) const {
   return false;
 }
 
-size_t SharedMemory::extent() const { return regions_.back().begin + regions_.back().bytes; }
+size_t SharedMemory::extent() const {
+  return regions_.back().begin + regions_.back().bytes;
+}
 
 }  // namespace cutlass_ext::host

@@ -119,7 +119,8 @@ void execute_shuffle(Collective &collective) {
     if (argument == nullptr) {
       continue;
     }
-    auto const *source = static_cast<ShuffleArgument *>(collective.arguments[argument->source & 31]);
+    auto const *source =
+        static_cast<ShuffleArgument *>(collective.arguments[argument->source & 31]);
     if (source == nullptr) {
       scheduler().fail(text("shuffle: lane %d reads lane %d, which does not take part", lane,
                             argument->source & 31));
@@ -140,7 +141,9 @@ constexpr CollectiveKind kSyncwarp{"__syncwarp", execute_syncwarp, false};
 
 namespace device {
 
-int lane() { return scheduler().current().lane; }
+int lane() {
+  return scheduler().current().lane;
+}
 
 void synchronize_warp(unsigned mask, Location where) {
   static char argument;
