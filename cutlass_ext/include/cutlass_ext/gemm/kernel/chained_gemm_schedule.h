@@ -1,0 +1,124 @@
+/// @file
+/// The steps of a persistent chained product that one block takes.
+#pragma once
+
+#include <stdint.h>
+
+#include "cutlass/cutlass.h"
+#include "cutlass_ext/gemm/kernel/chained_gemm_problem.h"
+
+namespace cutlass_ext {
+namespace gemm {
+namespace kernel {
+
+/// One chunk of the intermediate's columns for one tile of the output.
+struct ChainedGemmStep {
+  int problem;
+  int row;     ///< the output tile's first row
+  int column;  ///< and first column
+  int chunk;   ///< the intermediate's first column
+  bool last;   ///< whether it completes the tile
+
+  /// Whether it reads the same columns of b0 as `other`.
+  CUTLASS_DEVICE bool shares_b0(ChainedGemmStep const &other) const {
+    return problem == other.problem && chunk == other.chunk;
+  }
+
+  /// Whether it reads the same part of b1 as `other`.
+  CUTLASS_DEVICE bool shares_b1(ChainedGemmStep const &other) const {
+    return shares_b0(other) && column == other.column;
+  }
+};
+
+/// Walks over a block's steps: a contiguous range of tiles, each of them chunk by chunk. Tiles go
+/// along the rows last, so that blocks next to each other in time share weights, and tiles of the
+/// same rows are neighbours.
+///
+/// \tparam kRows, kN1  of an output tile
+/// \tparam kN0         of a chunk
+template <int kRows, int kN0, int kN1>
+class ChainedGemmSchedule {
+ public:
+  using Step = ChainedGemmStep;
+
+  /// Tiles of a problem's output.
+  CUTLASS_HOST_DEVICE static int64_t tiles(ChainedGemmProblem const &problem) {
+    return int64_t(tiles_along(problem.m, kRows)) * tiles_along(problem.n1, kN1);
+  }
+
+  /// \param blocks  in the grid: the range of tiles is divided among them
+  CUTLASS_DEVICE ChainedGemmSchedule(ChainedGemmParams const &params, int block, int blocks)
+      : params_(params) {
+    tile_ = int(int64_t(params.tiles) * block / blocks);
+    end_ = int(int64_t(params.tiles) * (block + 1) / blocks);
+    step_.problem = 0;
+    if (has_step()) {
+      find_first_problem();
+      begin_tile();
+    }
+  }
+
+  CUTLASS_DEVICE bool has_step() const { return tile_ < end_; }
+
+  CUTLASS_DEVICE Step const &step() const { return step_; }
+
+  /// To the next step.
+  CUTLASS_DEVICE void advance() {
+    if (!step_.last) {
+      step_.chunk += kN0;
+      step_.last = n0_ - step_.chunk <= kN0;
+    } else if (++tile_ < end_) {
+      begin_tile();
+    }
+  }
+
+ private:
+  /// The last listed problem that begins at or before the first tile.
+  CUTLASS_DEVICE void find_first_problem() {
+    if (params_.problems == nullptr) {
+      return;
+    }
+    int above = params_.problem_count;
+    while (above - step_.problem > 1) {
+      int const middle = (step_.problem + above) / 2;
+      if (params_.first_tiles[middle] <= tile_) {
+        step_.problem = middle;
+      } else {
+        above = middle;
+      }
+    }
+  }
+
+  CUTLASS_DEVICE void begin_tile() {
+    int tile_of_problem;
+    int n1;
+    if (params_.problems == nullptr) {
+      step_.problem = tile_ / params_.tiles_per_problem;
+      tile_of_problem = tile_ % params_.tiles_per_problem;
+      n1 = params_.problem.n1;
+      n0_ = params_.problem.n0;
+    } else {
+      while (tile_ >= params_.first_tiles[step_.problem + 1]) {
+        ++step_.problem;
+      }
+      tile_of_problem = tile_ - params_.first_tiles[step_.problem];
+      n1 = params_.problems[step_.problem].n1;
+      n0_ = params_.problems[step_.problem].n0;
+    }
+    int const column_tiles = tiles_along(n1, kN1);
+    step_.row = tile_of_problem / column_tiles * kRows;
+    step_.column = tile_of_problem % column_tiles * kN1;
+    step_.chunk = 0;
+    step_.last = n0_ <= kN0;
+  }
+
+  ChainedGemmParams const &params_;
+  int tile_;
+  int end_;
+  int n0_ = 0;
+  Step step_;
+};
+
+}  // namespace kernel
+}  // namespace gemm
+}  // namespace cutlass_ext

@@ -1,0 +1,180 @@
+"""Running the kernels of the chained product: on the GPU, or their templates on the CPU."""
+
+from __future__ import annotations
+
+import functools
+import struct
+
+import torch
+
+from cutlass_ext import jit
+from cutlass_ext.gemm import kernels
+from cutlass_ext.gemm.problem import Options, Problem, name_of
+from cutlass_ext.jit import toolchain
+
+_CAPABILITY = (8, 0)
+
+
+def obstacle(device: torch.device, dtype: torch.dtype, source: torch.dtype | None, options: Options,
+             op: str | None) -> str | None:  # fmt: skip
+    """Why no kernel of ours can serve, with what would mend it; None where one can."""
+    if op == "host" and device.type != "cpu":
+        return (
+            f"the tensors are on {device} and 'host' runs on the CPU: move them with tensor.cpu()"
+        )
+    if op != "host" and device.type != "cuda":
+        return f"the tensors are on {device}: move them to a CUDA device, or pass op='host'"
+    for name, given in (("the operands are", dtype), ("the output is", options.output_dtype)):
+        if given == torch.float64:
+            return f"{name} float64: pass float16, bfloat16 or float32"
+    if source is not None and source != options.output_dtype:
+        return (
+            f"source is {name_of(source)} and the output {name_of(options.output_dtype)}: convert "
+            "source"
+        )
+    if op == "registers" and dtype == torch.float32:
+        return "float32 accumulators do not lie as operands have to: pass op='shared'"
+    if device.type == "cuda":
+        capability = torch.cuda.get_device_capability(device)
+        if capability < _CAPABILITY:
+            return (
+                f"the GPU has compute capability {capability[0]}.{capability[1]}, not 8.0 or newer"
+            )
+    return _missing_tool("host" if op == "host" else "cuda")
+
+
+def run(problem: Problem, options: Options, op: str | None) -> torch.Tensor:
+    """`[B, M, N1]`; `obstacle()` has nothing against it."""
+    problem = _with_contiguous_rows(problem)
+    batch, (m, n0, k0, n1) = problem.batch, problem.sizes
+    output = problem.a.new_empty((batch, m, n1), dtype=options.output_dtype)
+    instance = _choose([problem], [output], options, op)
+    words = [*_addresses(problem, output), *_row_strides(problem, output)]
+    words += [m, n0, k0, n1, batch, *_batch_strides(problem, output), *_scaling(options)]
+    _call(instance, "run", words, problem.a.device)
+    return output
+
+
+def run_grouped(problems: list[Problem], options: Options, op: str | None) -> list[torch.Tensor]:
+    """An output `[1, M, N1]` for each; all are on one device, and there is at least one."""
+    problems = [_with_contiguous_rows(problem) for problem in problems]
+    outputs = [
+        p.a.new_empty((1, p.sizes[0], p.sizes[3]), dtype=options.output_dtype) for p in problems
+    ]
+    instance = _choose(problems, outputs, options, op)
+    listed = bytearray()
+    for problem, output in zip(problems, outputs, strict=True):
+        # kernel::ChainedGemmProblem
+        addresses, strides = _addresses(problem, output), _row_strides(problem, output)
+        listed += struct.pack("=6Q5q4i", *addresses, *strides, *problem.sizes)
+    device = problems[0].a.device
+    space = len(listed) + 4 * (len(problems) + 1)
+    workspace = torch.empty(space, dtype=torch.uint8, device=device)
+    list_in_memory = torch.frombuffer(listed, dtype=torch.uint8)
+    words = [list_in_memory.data_ptr(), len(problems), workspace.data_ptr(), *_scaling(options)]
+    _call(instance, "run_grouped", words, device)
+    return outputs
+
+
+def _call(instance: kernels.Instance, function: str, words: list, device: torch.device) -> None:
+    if device.type == "cpu":
+        _library(instance, "host").call(function, words)
+        return
+    library = _library(instance, _target(device.index))
+    stream = torch.cuda.current_stream(device).cuda_stream
+    if device.index == torch.cuda.current_device():
+        library.call(function, words, stream)
+        return
+    with torch.cuda.device(device):
+        library.call(function, words, stream)
+
+
+def _choose(problems: list[Problem], outputs: list[torch.Tensor], options: Options,
+            op: str | None) -> kernels.Instance:  # fmt: skip
+    dtype = problems[0].a.dtype
+    registers = dtype != torch.float32 and op != "shared"
+    matrices = [t for p in problems for t in (p.a, p.b0, p.b1, p.source) if t is not None]
+    alignment = next(
+        (
+            alignment
+            for alignment in kernels.alignments(dtype, options.precision, registers)
+            if all(_is_aligned(t, alignment) for t in [*matrices, *outputs])
+        ),
+        None,
+    )
+    if alignment is None:
+        raise NotImplementedError(
+            "op='shared' takes 16-bit rows of whole 16-byte vectors: pass op='registers'."
+        )
+    m, n0, k0, n1 = (max(sizes) for sizes in zip(*(p.sizes for p in problems), strict=True))
+    return kernels.choose(
+        *(dtype, options.output_dtype, options.precision, registers, alignment, n0, k0, n1)
+    )
+
+
+def _is_aligned(tensor: torch.Tensor, alignment: int) -> bool:
+    """Whether columns, strides and address of `[B, rows, columns]` are multiples of `alignment`."""
+    if tensor.numel() == 0:
+        return True
+    batch, rows, columns = tensor.shape
+    return (
+        columns % alignment == 0
+        and (rows == 1 or tensor.stride(1) % alignment == 0)
+        and (batch == 1 or tensor.stride(0) % alignment == 0)
+        and tensor.data_ptr() % (alignment * tensor.element_size()) == 0
+    )
+
+
+def _with_contiguous_rows(problem: Problem) -> Problem:
+    """Rows are read along a contiguous last dimension; a tensor without one is copied."""
+    return Problem(
+        *(
+            t if t is None or t.stride(-1) == 1 or t.shape[-1] == 1 else t.contiguous()
+            for t in (problem.a, problem.b0, problem.b1, problem.bias0, problem.source)
+        )
+    )
+
+
+def _addresses(problem: Problem, output: torch.Tensor) -> list[int]:
+    tensors = (problem.a, problem.b0, problem.b1, problem.bias0, problem.source, output)
+    return [0 if t is None else t.data_ptr() for t in tensors]
+
+
+def _row_strides(problem: Problem, output: torch.Tensor) -> list[int]:
+    tensors = (problem.a, problem.b0, problem.b1, problem.source, output)
+    return [0 if t is None else t.stride(1) for t in tensors]
+
+
+def _batch_strides(problem: Problem, output: torch.Tensor) -> list[int]:
+    tensors = (problem.a, problem.b0, problem.b1, problem.bias0, problem.source, output)
+    return [0 if t is None or t.shape[0] == 1 else t.stride(0) for t in tensors]
+
+
+def _scaling(options: Options) -> list[int | float]:
+    activation = kernels.ACTIVATIONS.index(options.activation)
+    return [options.alpha, options.beta, activation, 0]
+
+
+@functools.cache
+def _library(instance: kernels.Instance, target: str):
+    return jit.load(kernels.spec(instance, target))
+
+
+@functools.cache
+def _target(device: int) -> str:
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"sm_{major}{minor}"
+
+
+@functools.cache
+def _missing_tool(device: str) -> str | None:
+    """What to install before kernels can be compiled, or None."""
+    needed = [toolchain.find_gxx, toolchain.find_ninja, toolchain.find_binding_include]
+    needed += [toolchain.find_cutlass]
+    needed += [toolchain.find_nvcc if device == "cuda" else toolchain.find_cuda_include]
+    for find in needed:
+        try:
+            find()
+        except toolchain.ToolchainError as error:
+            return f"its kernels can't be compiled here: {str(error).rstrip('.')}"
+    return None
