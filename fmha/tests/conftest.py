@@ -8,6 +8,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import families  # noqa: E402
 
+from cutlass_ext.fmha import dispatch  # noqa: E402
+
 # Tests are spread over the cores; PyTorch's own threads, waiting for each other, would take theirs.
 torch.set_num_threads(1)
 
@@ -24,3 +26,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def torch_device(device: str) -> str:
     """Where tensors are."""
     return "cpu" if device == "host" else "cuda"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def host_mode(mode: str) -> None:
+    """Compiles the kernels that run on the CPU as `--mode` says."""
+    dispatch.FAMILIES["host"].mode = mode

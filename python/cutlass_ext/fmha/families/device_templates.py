@@ -18,6 +18,7 @@ class DeviceTemplates:
     """What the families have in common: instances of the kernel templates of `fmha/forward.h`."""
 
     ours = True
+    mode = "plain"
     name: str
 
     def templates(self, problem: Problem) -> list[kernels.Template]:
@@ -86,7 +87,7 @@ class DeviceTemplates:
         template = self.templates(problem)[0]
         size = kernels.head_dim_class(template, problem.head_dim)
         aligned = all(map(kernels.is_aligned, (query, key, value, output)))
-        library = _library(template, problem.dtype, size, aligned, self.target(problem))
+        library = _library(template, problem.dtype, size, aligned, self.target(problem), self.mode)
         batch, queries, heads, head_dim = query.shape
         jit.module().attention_forward(
             library,
@@ -170,7 +171,10 @@ class Gpu(DeviceTemplates):
 
 
 class Host(DeviceTemplates):
-    """The GPU families' templates, run on the CPU by `cutlass_ext.host`: right, and slow."""
+    """The GPU families' templates, run on the CPU by `cutlass_ext.host`: right, and slow.
+
+    mode   how they are compiled: "plain", "asan" or "instrumented"
+    """
 
     name = "host"
 
@@ -209,10 +213,15 @@ class Host(DeviceTemplates):
 
 @functools.cache
 def _library(
-    template: kernels.Template, dtype: torch.dtype, head_dim: int, aligned: bool, target: str
+    template: kernels.Template,
+    dtype: torch.dtype,
+    head_dim: int,
+    aligned: bool,
+    target: str,
+    mode: str,
 ):
     sizes = template.head_dims if target == "host" else (head_dim,)
-    return jit.load(kernels.spec(template, dtype, sizes, aligned, target))
+    return jit.load(kernels.spec(template, dtype, sizes, aligned, target, mode))
 
 
 @functools.cache
