@@ -29,6 +29,11 @@ _CUTLASS_SUBSTITUTIONS = {
         "#if defined(__NVCC__) || defined(__CUDACC_RTC__) ||",
         "#if defined(CUTLASS_EXT_HOST_EXECUTION) || defined(__CUDACC_RTC__) ||",
     ),
+    # Its operators are nvcc's own (nvcuda::wmma).
+    "cutlass/arch/wmma.h": (
+        "#if (__CUDACC_VER_MAJOR__ >=",
+        "#if !defined(CUTLASS_EXT_HOST_EXECUTION) && (__CUDACC_VER_MAJOR__ >=",
+    ),
 }
 
 
