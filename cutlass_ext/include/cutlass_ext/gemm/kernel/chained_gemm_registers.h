@@ -79,7 +79,8 @@ class ChainedGemmRegistersKernel {
   using ElementOutput = typename Config::ElementOutput;
   using Activation = typename Config::Activation;
   using Params = ChainedGemmKernelParams<Activation>;
-  using Schedule = ChainedGemmSchedule<Config::kRows, Config::kN0, Config::kN1>;
+  using Schedule =
+      ChainedGemmSchedule<Config::kRows, Config::kN0, Config::kN1, Config::kAnyN0>;
   static constexpr int kMinBlocks = Config::kMinBlocks;
   static constexpr int kAlignment = Config::kAlignment;
   static constexpr int kOutputAlignment = Config::OutputOp::kCount;
@@ -121,12 +122,11 @@ class ChainedGemmRegistersKernel {
     if (!schedule.has_step()) {
       return;
     }
-    ChainedGemmStep step = schedule.step();
-    auto tiles = first_tiles(params, step, thread);
-    fill_b0(params, step, shared, tiles.k, thread);
+    auto tiles = first_tiles(params, schedule.step(), thread);
+    fill_b0(params, schedule.step(), shared, tiles.k, thread);
     FirstMma first(shared.first, thread.index, thread.warp, thread.lane);
     first.prologue(tiles);
-    load_b1(params, step, shared, thread);
+    load_b1(params, schedule.step(), shared, thread);
 
     Output output;
     CUTLASS_PRAGMA_NO_UNROLL
@@ -142,10 +142,10 @@ class ChainedGemmRegistersKernel {
         __syncthreads();
       }
 
+      ChainedGemmStep const step = schedule.step();
       schedule.advance();
-      bool const more = schedule.has_step();
-      ChainedGemmStep const next = schedule.step();
-      if (more) {
+      ChainedGemmStep const &next = schedule.step();
+      if (schedule.has_step()) {
         tiles = first_tiles(params, next, thread);
         if (!next.shares_b0(step)) {
           fill_b0(params, next, shared, tiles.k, thread);
@@ -167,7 +167,7 @@ class ChainedGemmRegistersKernel {
                                                          step.column, output, thread.index,
                                                          thread.warp, thread.lane);
       }
-      if (!more) {
+      if (!schedule.has_step()) {
         break;
       }
       if (!next.shares_b1(step)) {
@@ -176,7 +176,6 @@ class ChainedGemmRegistersKernel {
         }
         load_b1(params, next, shared, thread);
       }
-      step = next;
     }
   }
 

@@ -36,7 +36,8 @@ struct ChainedGemmStep {
 ///
 /// \tparam kRows, kN1  of an output tile
 /// \tparam kN0         of a chunk
-template <int kRows, int kN0, int kN1>
+/// \tparam kAnyN0      whether there may be more than one: what is known otherwise takes no registers
+template <int kRows, int kN0, int kN1, bool kAnyN0>
 class ChainedGemmSchedule {
  public:
   using Step = ChainedGemmStep;
@@ -64,7 +65,7 @@ class ChainedGemmSchedule {
 
   /// To the next step.
   CUTLASS_DEVICE void advance() {
-    if (!step_.last) {
+    if (kAnyN0 && !step_.last) {
       step_.chunk += kN0;
       step_.last = n0_ - step_.chunk <= kN0;
     } else if (++tile_ < end_) {
@@ -109,7 +110,7 @@ class ChainedGemmSchedule {
     step_.row = tile_of_problem / column_tiles * kRows;
     step_.column = tile_of_problem % column_tiles * kN1;
     step_.chunk = 0;
-    step_.last = n0_ <= kN0;
+    step_.last = !kAnyN0 || n0_ <= kN0;
   }
 
   ChainedGemmParams const &params_;

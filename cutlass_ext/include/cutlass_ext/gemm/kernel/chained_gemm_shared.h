@@ -79,7 +79,8 @@ class ChainedGemmSharedKernel {
   using ElementOutput = typename Config::ElementOutput;
   using Activation = typename Config::Activation;
   using Params = ChainedGemmKernelParams<Activation>;
-  using Schedule = ChainedGemmSchedule<Config::kRows, Config::kN0, Config::kN1>;
+  using Schedule =
+      ChainedGemmSchedule<Config::kRows, Config::kN0, Config::kN1, Config::kAnyN0>;
   static constexpr int kMinBlocks = Config::kMinBlocks;
   static constexpr int kAlignment = Config::kAlignment;
   static constexpr int kOutputAlignment = Config::OutputOp::kCount;
