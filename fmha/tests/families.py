@@ -43,7 +43,6 @@ _HOST = {
 _CUDA = {
     "torch_f32": Variant("torch", torch.float32),
     "torch_f16": Variant("torch", torch.float16),
-    "sdpa_f16": Variant("sdpa", torch.float16),
     "simt_ieee": Variant("simt", torch.float32, "ieee"),
     "sm80_tf32x3": Variant("sm80", torch.float32, "tf32x3"),
     "sm80_f16": Variant("sm80", torch.float16),

@@ -103,9 +103,10 @@ def test_many_short_rows_in_training(torch_device):
     eager(*theirs, False, 8**-0.5).backward(grad)
     eager(*exact, False, 8**-0.5).backward(grad.double())
     for own, composite, right in zip(mine, theirs, exact, strict=True):
-        # Twice the composite formula's own error, and the rounding of the result.
+        # Twice the composite formula's own error, and that of a sum over 43 rows or keys, whose
+        # rounding errors add as their root: see `tolerance`.
         allowed = 2 * (composite.grad - right.grad).abs().max()
-        allowed += torch.finfo(torch.float32).eps * right.grad.abs().max()
+        allowed += 2.4 * 43**0.5 * torch.finfo(torch.float32).eps * right.grad.abs().max()
         assert (own.grad - right.grad).abs().max() <= allowed
 
 

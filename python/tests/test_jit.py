@@ -53,7 +53,7 @@ def spec(tmp_path) -> jit.KernelSpec:
 def run_python(program: str, **variables: str) -> subprocess.Popen:
     return subprocess.Popen(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "python"), **variables},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

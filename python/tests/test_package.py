@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def run(*command: str, **options) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "python"), *sys.path])}
     environment["CUTLASS_PATH"] = str(toolchain.find_cutlass())
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, **options

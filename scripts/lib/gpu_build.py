@@ -22,6 +22,7 @@ def component_units() -> list[Unit]:
             continue  # for the CPU alone
         spec = importlib.util.spec_from_file_location(path.stem, path)
         module = importlib.util.module_from_spec(spec)
+        sys.modules[path.stem] = module  # dataclasses look their module up
         spec.loader.exec_module(module)
         units += [value for value in vars(module).values() if isinstance(value, Unit)]
     return units

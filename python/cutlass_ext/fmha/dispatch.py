@@ -10,6 +10,7 @@ from cutlass_ext.fmha.families.device_templates import Gpu, Host
 from cutlass_ext.fmha.families.family import Family, Obstacle
 from cutlass_ext.fmha.families.pytorch import PyTorch
 from cutlass_ext.fmha.families.torch_operations import TorchOperations
+from cutlass_ext.fmha.kernels import is_aligned
 from cutlass_ext.fmha.problem import Problem
 
 _SIMT = Gpu("simt", capability=(7, 5))
@@ -77,6 +78,15 @@ def _traits(problem: Problem) -> tuple:
         problem.needs_grad,
         problem.needs_lse,
         torch.backends.cuda.matmul.allow_tf32,
+        *(_gpu_traits(problem) if problem.device.type == "cuda" else ()),
+    )
+
+
+def _gpu_traits(problem: Problem) -> tuple:
+    operands = (problem.query, problem.key, problem.value)
+    return (
+        problem.scale > 0,
+        all(is_aligned(operand) and 0 not in operand.stride() for operand in operands),
     )
 
 

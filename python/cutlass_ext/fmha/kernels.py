@@ -67,6 +67,7 @@ def is_aligned(tensor: torch.Tensor) -> bool:
     vector = _VECTOR_BYTES // tensor.element_size()
     return (
         tensor.data_ptr() % _VECTOR_BYTES == 0
+        and tensor.stride(3) == 1
         and tensor.shape[3] % vector == 0
         and all(
             stride % vector == 0 or size == 1

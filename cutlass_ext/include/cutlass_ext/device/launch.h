@@ -48,6 +48,7 @@ void launch(typename Kernel::Params const &params, dim3 grid, cudaStream_t strea
                                cudaFuncAttributeMaxDynamicSharedMemorySize, kBytes),
           "shared memory of the kernel");
   }
+  cudaGetLastError();  // what an earlier call left behind is not this launch's
   kernel_entry<Kernel><<<grid, Kernel::kThreads, kBytes, stream>>>(params);
   check(cudaGetLastError(), "kernel launch");
 }

@@ -8,6 +8,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from typing_extensions import override
 
 from cutlass_ext.fmha.families.family import Obstacle
+from cutlass_ext.fmha.kernels import is_aligned
 from cutlass_ext.fmha.problem import Problem
 
 # In order of speed on the GPUs that each runs on; PyTorch takes the first that accepts the call.
@@ -42,6 +43,8 @@ class PyTorch:
                     "pass precision=None or 'tf32x3'",
                 )
             )
+        if problem.device.type == "cuda":
+            found += _obstacles_on_gpu(problem)
         return found
 
     @override
@@ -54,3 +57,27 @@ class PyTorch:
                 query, key, value, is_causal=problem.causal, scale=problem.scale
             )
         return output.transpose(1, 2).to(problem.output_dtype), None
+
+
+def _obstacles_on_gpu(problem: Problem) -> list[Obstacle]:
+    """Calls that PyTorch's fused backends accept and get wrong (seen with torch 2.11, cuDNN): NaN
+    for a scale that is not positive, data from between the rows where these are not dense.
+    """
+    found = []
+    if not problem.scale > 0:
+        found.append(
+            Obstacle(
+                f"scale is {problem.scale} and PyTorch's kernels need a positive one",
+                "pass a positive scale and a query with its sign changed",
+            )
+        )
+    operands = (problem.query, problem.key, problem.value)
+    if not all(is_aligned(operand) and 0 not in operand.stride() for operand in operands):
+        found.append(
+            Obstacle(
+                "PyTorch's kernels are not trusted with rows that are expanded or not multiples of "
+                "16 bytes",
+                "pass contiguous tensors whose head dims are multiples of 16 bytes",
+            )
+        )
+    return found
