@@ -30,8 +30,8 @@ def test_refusals_on_a_gpu(device):
     )
     text = fmha.explain(*operands, scale=-0.5, op="sdpa")
     assert text.splitlines()[1:] == [
-        "  sdpa  no: scale is -0.5 and PyTorch's kernels need a positive one; pass a positive scale "
-        "and a query with its sign changed",
-        "          : PyTorch's kernels are not trusted with rows that are expanded or not multiples "
-        "of 16 bytes; pass contiguous tensors whose head dims are multiples of 16 bytes",
+        "  sdpa  no: scale is -0.5 and PyTorch's kernels need a positive one; pass a positive "
+        "scale and a query with its sign changed",
+        "          : PyTorch's kernels are not trusted with rows that are expanded or not "
+        "multiples of 16 bytes; pass contiguous tensors whose head dims are multiples of 16 bytes",
     ]
