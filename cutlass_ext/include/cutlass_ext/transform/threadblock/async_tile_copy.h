@@ -85,12 +85,13 @@ class AsyncTileCopy {
                                          bool row_exists, int columns) {
     constexpr auto kCache = cutlass::arch::CacheOperation::Global;
     if constexpr (kAccess == TileAccess::kElement) {
-      Vector vector;
+      // Not a cutlass::Array: assigning an element of 16 bits to one reads 32 bits of it.
+      alignas(Vector) Element elements[kVector];
       CUTLASS_PRAGMA_UNROLL
       for (int i = 0; i < kVector; ++i) {
-        vector[i] = row_exists && i < columns ? source[i] : Element(0);
+        elements[i] = row_exists && i < columns ? source[i] : Element(0);
       }
-      *reinterpret_cast<Vector *>(destination) = vector;
+      *reinterpret_cast<Vector *>(destination) = reinterpret_cast<Vector const &>(elements);
     } else {
       cutlass::arch::cp_async_zfill<16, kCache>(destination, source, row_exists && columns > 0);
     }
