@@ -26,6 +26,8 @@ _SHORT_NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f3
 _ARITHMETIC = {"ieee": "SimtFloat", "tf32x3": "TensorOpTf32x3", "tf32": "TensorOpTf32"}
 _NAMESPACE = "cutlass_ext::gemm::kernel::"
 _RESIDENT_K0 = 128
+# Streamed instances spill at -O3, which hoists more than there are registers for.
+_PTXAS_FLAGS = ("-Xptxas=-O2",)
 
 
 @dataclass(frozen=True)
@@ -114,13 +116,14 @@ def choose(
         )
     # Chunks keep the output's accumulators in registers beside the intermediate's: narrow tiles.
     # So do narrower alignments, whose iterators need more registers.
-    any_n0 = alignment < 8 or n0 > 128
+    resident = alignment == 8 and n0 <= 128 and k0 <= _RESIDENT_K0
+    any_n0 = alignment < 8 or (n0 > 64 and not resident)
     return Instance(
         *(dtype, output_dtype, precision, True),
-        n0=128 if n0 > 64 and not any_n0 else 64,
+        n0=128 if n0 > 64 and resident else 64,
         n1=128 if wide and not any_n0 else 64,
         any_n0=any_n0,
-        resident=not any_n0 and k0 <= _RESIDENT_K0,
+        resident=resident,
         alignment=alignment,
     )
 
@@ -141,9 +144,11 @@ def source(instances: dict[str, Instance]) -> str:
 
 def spec(instance: Instance, target: str, mode: str = "plain") -> KernelSpec:
     """The library of one instance, which exports `run` and `run_grouped`."""
+    gpu = target != "host"
     return KernelSpec(
         name=f"chained_gemm_{instance.name}",
         source=source({"run": instance}),
         target=target,
         mode=mode,
+        flags=_PTXAS_FLAGS if instance.registers and not instance.resident and gpu else (),
     )

@@ -2,15 +2,12 @@
 /// Chained product whose intermediate never leaves the registers.
 #pragma once
 
-#include "cutlass/arch/memory_sm80.h"
 #include "cutlass/cutlass.h"
 #include "cutlass_ext/gemm/kernel/chained_gemm_config.h"
+#include "cutlass_ext/gemm/kernel/chained_gemm_first_product.h"
 #include "cutlass_ext/gemm/kernel/chained_gemm_schedule.h"
 #include "cutlass_ext/gemm/threadblock/register_operand_gemm.h"
-#include "cutlass_ext/gemm/threadblock/resident_operand.h"
-#include "cutlass_ext/gemm/threadblock/staged_mma.h"
 #include "cutlass_ext/gemm/warp/accumulator_map.h"
-#include "cutlass_ext/transform/threadblock/async_tile_copy.h"
 
 namespace cutlass_ext {
 namespace gemm {
@@ -20,11 +17,11 @@ namespace kernel {
 ///
 /// \tparam Element_     cutlass::half_t or cutlass::bfloat16_t
 /// \tparam ElementOutput_  of output and source
-/// \tparam kN0_         columns of the intermediate at a time: 64 or 128
+/// \tparam kN0_         columns of the intermediate at a time: 64, or 128 where b0 is resident
 /// \tparam kN1_         columns of an output tile: 64 or 128
 /// \tparam kAnyN0_      whether the intermediate may have more columns: it is computed chunk by
 ///                      chunk then, a again for each
-/// \tparam kResident_   whether b0 stays in shared memory from tile to tile: k0 up to kMaxK0 then
+/// \tparam kResident_   whether b0 stays in shared memory from tile to tile: k0 up to 128 then
 /// \tparam kAlignment_  elements that rows of all matrices are aligned to: 8, 4, 2 or 1
 /// \tparam Activation_  concept of epilogue::thread::SelectedActivation
 template <class Element_, class ElementOutput_, int kN0_, int kN1_, bool kAnyN0_, bool kResident_,
@@ -41,25 +38,29 @@ struct ChainedGemmRegistersConfig {
   static constexpr bool kAnyN0 = kAnyN0_;
   static constexpr bool kResident = kResident_;
   static constexpr int kAlignment = kAlignment_;
-  static_assert(!kResident || kAlignment > 1,
-                "b0 stays resident in the stages of a multistage Mma, which needs rows aligned to "
-                "four bytes");
+  static_assert(
+      !(kResident && kAnyN0),
+      "a resident b0 has all columns of the intermediate: stream it where there are more");
 
-  /// A resident b0 needs all of k0 in the stages, and short steps waste the least of them; whole
-  /// lines of 128 bytes are best where a is long.
-  static constexpr int kStep = kResident || kAlignment < 8 || kN0 > 64 ? 32 : 64;
+  /// Columns of the intermediate that a warp holds in registers at once.
+  static constexpr int kSection = 64;
+  /// Whole lines of 128 bytes are best where a is long.
+  static constexpr int kStep = kAlignment < 8 ? 32 : 64;
   static constexpr int kStages = kAlignment == 1 ? 2 : kStep == 64 ? 3 : 4;
   /// Blocks a multiprocessor: what registers and shared memory allow.
-  static constexpr int kMinBlocks = kN0 == 64 && kN1 == 64 && !kAnyN0 ? 3 : 2;
+  static constexpr int kMinBlocks = kN0 == 64 && kN1 == 64 && kResident ? 3 : 2;
 
   using FirstProduct =
-      detail::ChainedGemmProduct<Arithmetic, cutlass::gemm::GemmShape<kRows, kN0, kStep>,
-                                 cutlass::gemm::GemmShape<kWarpRows, kN0, kStep>, kAlignment,
+      detail::ChainedGemmProduct<Arithmetic, cutlass::gemm::GemmShape<kRows, kSection, kStep>,
+                                 cutlass::gemm::GemmShape<kWarpRows, kSection, kStep>, kAlignment,
                                  kStages>;
-  /// Taken for its warp-level product and for its way of b1 to shared memory.
-  using SecondProduct =
-      detail::ChainedGemmProduct<Arithmetic, cutlass::gemm::GemmShape<kRows, kN1, 64>,
-                                 cutlass::gemm::GemmShape<kWarpRows, kN1, 64>, 8, 3>;
+  /// Taken for their warp-level products and for their operands' ways to shared memory.
+  template <int kColumns>
+  using WarpProduct =
+      detail::ChainedGemmProduct<Arithmetic, cutlass::gemm::GemmShape<kRows, kColumns, 64>,
+                                 cutlass::gemm::GemmShape<kWarpRows, kColumns, 64>, 8, 3>;
+  using ResidentProduct = WarpProduct<kSection>;
+  using SecondProduct = WarpProduct<kN1>;
   using OutputOp = ChainedGemmOutputOp<Arithmetic, ElementOutput, kAlignment>;
 };
 
@@ -79,89 +80,76 @@ class ChainedGemmRegistersKernel {
   using ElementOutput = typename Config::ElementOutput;
   using Activation = typename Config::Activation;
   using Params = ChainedGemmKernelParams<Activation>;
-  using Schedule =
-      ChainedGemmSchedule<Config::kRows, Config::kN0, Config::kN1, Config::kAnyN0>;
+  using Schedule = ChainedGemmSchedule<Config::kRows, Config::kN0, Config::kN1, Config::kAnyN0>;
   static constexpr int kMinBlocks = Config::kMinBlocks;
   static constexpr int kAlignment = Config::kAlignment;
   static constexpr int kOutputAlignment = Config::OutputOp::kCount;
   static constexpr int kMaxN0 = Config::kAnyN0 ? 0 : Config::kN0;
-  static constexpr int kMaxK0 = Config::kResident ? Config::kStages * Config::kStep : 0;
 
  private:
-  using Stock = typename Config::FirstProduct::Mma;
-  using FirstWeights = threadblock::ResidentOperand<Stock, cutlass::gemm::Operand::kB>;
-  using FirstMma = threadblock::StagedMma<typename cutlass::platform::conditional<
-      Config::kResident, typename FirstWeights::Mma, Stock>::type>;
-  using Map = warp::AccumulatorMap<typename Stock::Operator>;
-  using Intermediate = typename FirstMma::FragmentC;
+  using First =
+      typename cutlass::platform::conditional<Config::kResident, ResidentFirstProduct<Config>,
+                                              StreamedFirstProduct<Config>>::type;
+  using Map = warp::AccumulatorMap<typename First::WarpMma>;
+  using Intermediate = typename Map::Fragment;
 
   using SecondCore = typename Config::SecondProduct::Core;
   using SecondMma = typename SecondCore::MmaTensorOp;
-  using SecondProduct = threadblock::RegisterOperandGemm<SecondMma, Config::kN0>;
+  using SecondProduct = threadblock::RegisterOperandGemm<SecondMma, Config::kSection>;
   using SecondLayout = typename SecondCore::SmemLayoutB;
   using Output = typename SecondMma::FragmentC;
   using Epilogue =
       typename detail::ChainedGemmEpilogue<typename Config::Arithmetic, typename SecondCore::Shape,
                                            SecondMma, typename Config::OutputOp>::Epilogue;
 
-  static_assert(int(Stock::Base::WarpCount::kN) == 1, "a warp holds whole rows");
-
  public:
-  static constexpr int kThreads = 32 * Stock::Base::WarpCount::kCount;
+  static constexpr int kThreads = First::kThreads;
+  static constexpr int kMaxK0 = First::kMaxK0;
+  static_assert(kThreads / 32 * Config::kWarpRows == Config::kRows, "warps divide the rows only");
 
   struct SharedStorage {
-    typename FirstMma::SharedStorage first;
+    typename First::SharedStorage first;
     alignas(128) Element b1[Config::kN0 * Config::kN1];
     typename Epilogue::Base::SharedStorage epilogue;
   };
 
   CUTLASS_DEVICE void operator()(Params const &params, SharedStorage &shared) const {
-    Thread const thread{int(threadIdx.x), __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0),
-                        int(threadIdx.x) % 32};
+    auto const thread = ChainedGemmThread::current();
     Schedule schedule(params, blockIdx.x, gridDim.x);
     if (!schedule.has_step()) {
       return;
     }
-    auto tiles = first_tiles(params, schedule.step(), thread);
-    fill_b0(params, schedule.step(), shared, tiles.k, thread);
-    FirstMma first(shared.first, thread.index, thread.warp, thread.lane);
-    first.prologue(tiles);
+    First first(shared.first, thread, problem_of(params, schedule.step()), schedule.step());
     load_b1(params, schedule.step(), shared, thread);
 
     Output output;
     CUTLASS_PRAGMA_NO_UNROLL
     while (true) {
-      if (tiles.k <= 0) {
-        // The main loop below has nothing to wait for, but b1 is on its way.
-        cutlass::arch::cp_async_wait<0>();
-      }
-      Intermediate intermediate;
-      intermediate.clear();
-      first.mainloop(tiles, intermediate);
-      if (FirstMma::kNeedsBarrierAfter) {
-        __syncthreads();
-      }
-
       ChainedGemmStep const step = schedule.step();
-      schedule.advance();
-      ChainedGemmStep const &next = schedule.step();
-      if (schedule.has_step()) {
-        tiles = first_tiles(params, next, thread);
-        if (!next.shares_b0(step)) {
-          fill_b0(params, next, shared, tiles.k, thread);
-        }
-        // A resident operand is read from the first stage on: each pass begins there.
-        first = FirstMma(shared.first, thread.index, thread.warp, thread.lane);
-        first.prologue(tiles);
-      }
-
       auto const problem = problem_of(params, step);
-      finish_intermediate<Map, Element>(intermediate, problem, step.chunk, thread.lane,
-                                        params.activation);
       if (!Config::kAnyN0 || step.chunk == 0) {
         output.clear();
       }
-      multiply(intermediate, shared, thread.lane, output);
+      typename SecondMma::IteratorB b1(
+          {shared.b1, SecondLayout::packed({Config::kN0, Config::kN1})}, thread.lane);
+      first.acquire();
+      // Not unrolled: accumulators of two sections at once would be too many registers.
+      CUTLASS_PRAGMA_NO_UNROLL
+      for (int column = 0; column < Config::kN0; column += Config::kSection) {
+        Intermediate intermediate;
+        first.compute(intermediate, column, thread);
+        if (column + Config::kSection == Config::kN0) {
+          first.release();
+          schedule.advance();
+          if (schedule.has_step()) {
+            ChainedGemmStep const &next = schedule.step();
+            first.request(problem_of(params, next), next, next.shares_b0(step), thread);
+          }
+        }
+        finish_intermediate<Map, Element>(intermediate, problem, step.chunk + column, thread.lane,
+                                          params.activation);
+        multiply(intermediate, b1, output);
+      }
       if (step.last) {
         store_chained_gemm_tile<Epilogue, ElementOutput>(shared.epilogue, params, problem, step.row,
                                                          step.column, output, thread.index,
@@ -170,6 +158,7 @@ class ChainedGemmRegistersKernel {
       if (!schedule.has_step()) {
         break;
       }
+      ChainedGemmStep const &next = schedule.step();
       if (!next.shares_b1(step)) {
         if (!step.last) {
           __syncthreads();  // an epilogue has barriers of its own after the last use of b1
@@ -180,82 +169,29 @@ class ChainedGemmRegistersKernel {
   }
 
  private:
-  struct Thread {
-    int index;
-    int warp;
-    int lane;
-  };
-
   CUTLASS_DEVICE static ChainedGemmProblem problem_of(Params const &params,
                                                       ChainedGemmStep const &step) {
     return chained_gemm_problem<Element, ElementOutput>(params, step.problem);
   }
 
-  CUTLASS_DEVICE static typename Stock::IteratorB iterate_b0(ChainedGemmProblem const &problem,
-                                                             ChainedGemmStep const &step,
-                                                             Thread const &thread) {
-    using Iterator = typename Stock::IteratorB;
-    auto *b0 = static_cast<Element *>(const_cast<void *>(problem.b0));
-    return Iterator(typename Iterator::Params(cutlass::layout::RowMajor(problem.stride_b0)),
-                    b0 + step.chunk, {problem.k0, problem.n0 - step.chunk}, thread.index);
-  }
-
-  /// Both operands are visited alike, partial k tile first.
-  CUTLASS_DEVICE static typename FirstMma::Tiles first_tiles(Params const &params,
-                                                             ChainedGemmStep const &step,
-                                                             Thread const &thread) {
-    using Iterator = typename Stock::IteratorA;
-    auto const problem = problem_of(params, step);
-    auto *a = static_cast<Element *>(const_cast<void *>(problem.a));
-    Iterator const iterator_a(
-        typename Iterator::Params(cutlass::layout::RowMajor(problem.stride_a)),
-        a + step.row * problem.stride_a, {problem.m - step.row, problem.k0}, thread.index);
-    int const k = tiles_along(problem.k0, Config::kStep);
-    if constexpr (Config::kResident) {
-      return {iterator_a, typename FirstMma::IteratorB(), k};
-    } else {
-      return {iterator_a, iterate_b0(problem, step, thread), k};
-    }
-  }
-
-  /// Copies b0 where it is resident, as part of the group that is committed next.
-  CUTLASS_DEVICE static void fill_b0(Params const &params, ChainedGemmStep const &step,
-                                     SharedStorage &shared, int tiles, Thread const &thread) {
-    if constexpr (Config::kResident) {
-      FirstWeights::fill(shared.first, iterate_b0(problem_of(params, step), step, thread), tiles,
-                         thread.index);
-    }
-  }
-
-  /// Copies the step's part of b1, with zeros below and to the right of it.
+  /// Requests the step's part of b1, with zeros below and to the right of it.
   CUTLASS_DEVICE static void load_b1(Params const &params, ChainedGemmStep const &step,
-                                     SharedStorage &shared, Thread const &thread) {
-    using Access = transform::threadblock::TileAccess;
-    using ThreadMap = typename SecondCore::IteratorThreadMapB;
-    using Copy = transform::threadblock::AsyncTileCopy<
-        ThreadMap, Element, kAlignment == 8 ? Access::kAligned : Access::kElement>;
+                                     SharedStorage &shared, ChainedGemmThread const &thread) {
+    using Copy = ChainedGemmOperandCopy<Element, typename SecondCore::IteratorThreadMapB,
+                                        typename SecondCore::SmemIteratorB, SecondLayout,
+                                        Config::kN0, Config::kN1, 0, kAlignment == 8>;
     auto const problem = problem_of(params, step);
-    typename Copy::Params const copy_params(problem.stride_b1);
-    Copy const copy(thread.index);
-    auto const *source = static_cast<Element const *>(problem.b1) + step.chunk * problem.stride_b1 +
-                         step.column + copy.thread_offset(copy_params);
-    typename SecondCore::SmemIteratorB destination(
-        {shared.b1, SecondLayout::packed({Config::kN0, Config::kN1})}, thread.index);
-    CUTLASS_PRAGMA_UNROLL
-    for (int row = 0; row < Config::kN0; row += ThreadMap::Shape::kStrided) {
-      copy.template copy<true>(copy_params, source, problem.n0 - step.chunk - row,
-                               problem.n1 - step.column, destination);
-      destination.add_tile_offset({1, 0});
-      source += copy_params.tile;
-    }
+    Copy::copy(
+        shared.b1,
+        static_cast<Element const *>(problem.b1) + step.chunk * problem.stride_b1 + step.column,
+        problem.stride_b1, problem.n0 - step.chunk, problem.n1 - step.column, Config::kN0,
+        thread.index);
   }
 
-  /// output += intermediate b1. The intermediate is rounded at once: it takes half the registers
-  /// then.
-  CUTLASS_DEVICE static void multiply(Intermediate const &intermediate, SharedStorage &shared,
-                                      int lane, Output &output) {
-    typename SecondMma::IteratorB iterator(
-        {shared.b1, SecondLayout::packed({Config::kN0, Config::kN1})}, lane);
+  /// output += intermediate b1, for the section of b1's rows that the iterator has come to. The
+  /// intermediate is rounded at once: it takes half the registers then.
+  CUTLASS_DEVICE static void multiply(Intermediate const &intermediate,
+                                      typename SecondMma::IteratorB &b1, Output &output) {
     typename SecondProduct::FragmentA operands[SecondProduct::kSteps];
     CUTLASS_PRAGMA_UNROLL
     for (int i = 0; i < SecondProduct::kSteps; ++i) {
@@ -264,8 +200,8 @@ class ChainedGemmRegistersKernel {
     CUTLASS_PRAGMA_UNROLL
     for (int i = 0; i < SecondProduct::kSteps; ++i) {
       typename SecondProduct::FragmentB fragment;
-      iterator.load(fragment);
-      ++iterator;
+      b1.load(fragment);
+      ++b1;
       SecondProduct::multiply(output, operands[i], fragment);
     }
   }

@@ -36,7 +36,8 @@ struct ChainedGemmStep {
 ///
 /// \tparam kRows, kN1  of an output tile
 /// \tparam kN0         of a chunk
-/// \tparam kAnyN0      whether there may be more than one: what is known otherwise takes no registers
+/// \tparam kAnyN0      whether there may be more than one: what is known otherwise takes no
+/// registers
 template <int kRows, int kN0, int kN1, bool kAnyN0>
 class ChainedGemmSchedule {
  public:

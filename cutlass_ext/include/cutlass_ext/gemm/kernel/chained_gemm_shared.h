@@ -4,6 +4,7 @@
 
 #include "cutlass/cutlass.h"
 #include "cutlass_ext/gemm/kernel/chained_gemm_config.h"
+#include "cutlass_ext/gemm/kernel/chained_gemm_first_product.h"
 #include "cutlass_ext/gemm/kernel/chained_gemm_schedule.h"
 #include "cutlass_ext/gemm/threadblock/resident_operand.h"
 #include "cutlass_ext/gemm/threadblock/smem_operand_writer.h"
@@ -79,8 +80,7 @@ class ChainedGemmSharedKernel {
   using ElementOutput = typename Config::ElementOutput;
   using Activation = typename Config::Activation;
   using Params = ChainedGemmKernelParams<Activation>;
-  using Schedule =
-      ChainedGemmSchedule<Config::kRows, Config::kN0, Config::kN1, Config::kAnyN0>;
+  using Schedule = ChainedGemmSchedule<Config::kRows, Config::kN0, Config::kN1, Config::kAnyN0>;
   static constexpr int kMinBlocks = Config::kMinBlocks;
   static constexpr int kAlignment = Config::kAlignment;
   static constexpr int kOutputAlignment = Config::OutputOp::kCount;
@@ -124,8 +124,7 @@ class ChainedGemmSharedKernel {
   };
 
   CUTLASS_DEVICE void operator()(Params const &params, SharedStorage &shared) const {
-    Thread const thread{int(threadIdx.x), __shfl_sync(0xffffffffu, int(threadIdx.x) / 32, 0),
-                        int(threadIdx.x) % 32};
+    auto const thread = ChainedGemmThread::current();
     // Rows are the warps' fastest dimension in stock products.
     int const warp_row = thread.warp % FirstWarps::kM * FirstStock::Base::WarpGemm::kM;
     int const warp_column = thread.warp / FirstWarps::kM * FirstStock::Base::WarpGemm::kN;
@@ -158,12 +157,6 @@ class ChainedGemmSharedKernel {
   }
 
  private:
-  struct Thread {
-    int index;
-    int warp;
-    int lane;
-  };
-
   CUTLASS_DEVICE static ChainedGemmProblem problem_of(Params const &params,
                                                       ChainedGemmStep const &step) {
     return chained_gemm_problem<Element, ElementOutput>(params, step.problem);
@@ -178,7 +171,7 @@ class ChainedGemmSharedKernel {
     typename SecondMma::Tiles second_tiles;
 
     CUTLASS_DEVICE Prefetched(Params const &params, Schedule const &schedule, SharedStorage &shared,
-                              Thread const &thread)
+                              ChainedGemmThread const &thread)
         : Prefetched(
               schedule.has_step() ? problem_of(params, schedule.step()) : ChainedGemmProblem(),
               schedule.step(), shared, thread) {
@@ -191,7 +184,7 @@ class ChainedGemmSharedKernel {
    private:
     template <class Iterator>
     CUTLASS_DEVICE static Iterator iterate(void const *matrix, int64_t stride, int row, int column,
-                                           int rows, int columns, Thread const &thread) {
+                                           int rows, int columns, ChainedGemmThread const &thread) {
       auto *elements = static_cast<Element *>(const_cast<void *>(matrix));
       return Iterator(typename Iterator::Params(cutlass::layout::RowMajor(stride)),
                       elements + row * stride + column, {rows - row, columns - column},
@@ -199,7 +192,7 @@ class ChainedGemmSharedKernel {
     }
 
     CUTLASS_DEVICE Prefetched(ChainedGemmProblem const &problem, ChainedGemmStep const &step,
-                              SharedStorage &shared, Thread const &thread)
+                              SharedStorage &shared, ChainedGemmThread const &thread)
         : first(shared.first, thread.index, thread.warp, thread.lane),
           second(shared.second, thread.index, thread.warp, thread.lane),
           first_tiles{
