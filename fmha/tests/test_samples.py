@@ -62,17 +62,17 @@ def test_every_element_is_written(our_variant, torch_device, uninitialized_memor
     assert lse.shape == (sample.batch, sample.heads, sample.queries) and lse.is_contiguous()
 
 
-def test_rows_beyond_32_bits(our_variant, torch_device, tmp_path):
-    """Three rows whose elements lie 2^30 apart: offsets in elements leave 31 bits, in bytes 32."""
-    stride = 2**30 + 8
-    length, dtype = 2 * stride + 32, our_variant.dtype
+@pytest.mark.parametrize(("count", "stride"), [(3, 2**30 + 8), (131, 2**24 + 8)])
+def test_rows_beyond_32_bits(our_variant, torch_device, tmp_path, count, stride):
+    """Offsets in elements leave 31 bits, in bytes 32: within a tile, and from tile to tile."""
+    length, dtype = (count - 1) * stride + 32, our_variant.dtype
     if torch_device == "cpu":
         # A file without contents: only the pages that are touched take memory.
         memory = torch.from_file(str(tmp_path / "rows"), shared=True, size=length, dtype=dtype)
     else:
         memory = torch.empty(length, dtype=dtype, device=torch_device)
-    rows = memory.as_strided((1, 3, 1, 32), (3 * stride, stride, 32, 1))
-    rows.copy_(torch.randn(1, 3, 1, 32))
+    rows = memory.as_strided((1, count, 1, 32), (count * stride, stride, 32, 1))
+    rows.copy_(torch.randn(1, count, 1, 32))
     near = rows.contiguous()
     output, lse = attend(our_variant, rows, rows, rows, causal=True)
     again, lse_again = attend(our_variant, near, near, near, causal=True)

@@ -14,7 +14,7 @@ LAYOUTS = (
     "contiguous",
     "packed",  # unbound from [B, M, 3, H, K]
     "transposed",  # [B, H, M, K] in memory
-    "padded",  # rows with columns behind them
+    "padded",  # three columns behind each row: strides that are no multiple of a vector
     "offset",  # begins at an odd element
     "one_head",  # expanded over heads, stride 0
     "one_batch",  # expanded over the batch, stride 0
@@ -96,7 +96,7 @@ def lay_out(tensor: torch.Tensor, layout: str, device: torch.device | str = "cpu
     elif layout == "transposed":
         view = memory(batch, heads, rows, width).transpose(1, 2)
     elif layout == "padded":
-        view = memory(batch, rows, heads, width + 8)[..., :width]
+        view = memory(batch, rows, heads, width + 3)[..., :width]
     elif layout == "offset":
         view = memory(tensor.numel() + 3)[3:].view(tensor.shape)
     elif layout == "one_head":
