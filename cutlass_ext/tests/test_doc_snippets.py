@@ -123,6 +123,32 @@ def test_snippets_compile():
     jit.build([spec])
 
 
+CHAINED_GEMM = """
+#include <string>
+
+#include "cutlass/epilogue/thread/activation.h"
+#include "cutlass_ext/gemm/device/chained_gemm.h"
+#include "cutlass_ext/gemm/kernel/chained_gemm_registers.h"
+
+namespace cutlass_ext {{
+namespace gemm {{
+void snippet(cutlass::half_t const *a, cutlass::half_t const *b0, cutlass::half_t const *b1,
+             cutlass::half_t *output, int m, int n0, int k0, int n1, cudaStream_t stream) {{
+  {body}
+}}
+}}  // namespace gemm
+}}  // namespace cutlass_ext
+"""
+
+
+def test_device_level_snippet_compiles():
+    """Of the page on chained GEMM: it stands on the host, in the library's namespace."""
+    _, body = snippet("chained_gemm")
+    source = CHAINED_GEMM.format(body=body)
+    jit.build([jit.KernelSpec(name="chained_gemm_snippet", source=source, target="host")])
+
+
 def test_every_page_is_compiled():
     """But for those whose snippets other tests compile."""
-    assert {page.stem for page in PAGES.glob("*.md")} - set(CONTEXT) <= {"async_tile_copy"}
+    compiled = {*CONTEXT, "chained_gemm"}
+    assert {page.stem for page in PAGES.glob("*.md")} - compiled <= {"async_tile_copy"}
