@@ -57,12 +57,13 @@ WRONG = {
     "head dims": (
         lambda: operands(key=(2, 7, 3, 16)),
         "query has head dim 8 and key 16 (query [2, 5, 3, 8], key [2, 7, 3, 16], value "
-        "[2, 7, 3, 8]): both have to be K; only value may differ.",
+        "[2, 7, 3, 8]): both have to be K, only value may differ; project them to one width, or "
+        "pad the narrower with zeros (torch.nn.functional.pad) and pass scale.",
     ),
     "numbers of keys": (
         lambda: operands(value=(2, 6, 3, 8)),
         "key has 7 rows and value 6 (query [2, 5, 3, 8], key [2, 7, 3, 8], value [2, 6, 3, 8]): "
-        "both have to be N.",
+        "both have to be N; cut the longer with tensor[:, :6].",
     ),
     "batch sizes": (
         lambda: operands(key=(1, 7, 3, 8), value=(1, 7, 3, 8)),

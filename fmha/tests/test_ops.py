@@ -80,6 +80,17 @@ def test_blocked_torch_family_has_exact_gradients():
             torch.testing.assert_close(a.grad, b.grad, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("op", [None, "torch", "sdpa"])
+def test_gradients_without_keys_are_zero(torch_device, op):
+    operands = Sample(queries=5, keys=0).tensors(torch.float32, torch_device)
+    operands = [operand.detach().requires_grad_() for operand in operands]
+    output = fmha.memory_efficient_attention(*operands, op=op)
+    output.sum().backward()
+    assert not output.any()
+    for operand in operands:
+        assert operand.grad.shape == operand.shape and not operand.grad.any()
+
+
 def test_every_family_of_ours_is_tested(device):
     assert {variant.op for variant in ours(device).values()} == (
         {"host"} if device == "host" else {"simt", "sm80"}

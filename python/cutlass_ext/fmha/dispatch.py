@@ -77,6 +77,7 @@ def _traits(problem: Problem) -> tuple:
         problem.output_dtype,
         problem.needs_grad,
         problem.needs_lse,
+        problem.scale > 0,
         torch.backends.cuda.matmul.allow_tf32,
         *(_gpu_traits(problem) if problem.device.type == "cuda" else ()),
     )
@@ -84,10 +85,7 @@ def _traits(problem: Problem) -> tuple:
 
 def _gpu_traits(problem: Problem) -> tuple:
     operands = (problem.query, problem.key, problem.value)
-    return (
-        problem.scale > 0,
-        all(is_aligned(operand) and 0 not in operand.stride() for operand in operands),
-    )
+    return (all(is_aligned(operand) and 0 not in operand.stride() for operand in operands),)
 
 
 _chosen: dict[tuple, Family] = {}

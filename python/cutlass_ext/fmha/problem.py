@@ -172,11 +172,13 @@ def _check_shapes(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -
     if query.shape[3] != key.shape[3]:
         raise ValueError(
             f"query has head dim {query.shape[3]} and key {key.shape[3]} ({shapes}): both have to "
-            "be K; only value may differ."
+            "be K, only value may differ; project them to one width, or pad the narrower with "
+            "zeros (torch.nn.functional.pad) and pass scale."
         )
     if key.shape[1] != value.shape[1]:
         raise ValueError(
-            f"key has {key.shape[1]} rows and value {value.shape[1]} ({shapes}): both have to be N."
+            f"key has {key.shape[1]} rows and value {value.shape[1]} ({shapes}): both have to be "
+            f"N; cut the longer with tensor[:, :{min(key.shape[1], value.shape[1])}]."
         )
     if not query.shape[0] == key.shape[0] == value.shape[0]:
         raise ValueError(

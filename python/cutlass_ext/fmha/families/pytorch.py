@@ -43,6 +43,14 @@ class PyTorch:
                     "pass precision=None or 'tf32x3'",
                 )
             )
+        # They scale hidden scores too: -inf * 0 is NaN, -inf * -1 is +inf.
+        if not problem.scale > 0:
+            found.append(
+                Obstacle(
+                    f"scale is {problem.scale} and PyTorch's kernels need a positive one",
+                    "pass a positive scale and a query with its sign changed",
+                )
+            )
         if problem.device.type == "cuda":
             found += _obstacles_on_gpu(problem)
         return found
@@ -52,6 +60,9 @@ class PyTorch:
         query, key, value = (
             tensor.transpose(1, 2) for tensor in (problem.query, problem.key, problem.value)
         )
+        if problem.causal:
+            # Keys from M on are hidden; PyTorch's kernels multiply them by 0, and NaN stays NaN.
+            key, value = (tensor[:, :, : query.shape[2]] for tensor in (key, value))
         with sdpa_kernel(list(_BACKENDS), set_priority=True):
             output = functional.scaled_dot_product_attention(
                 query, key, value, is_causal=problem.causal, scale=problem.scale
@@ -60,24 +71,16 @@ class PyTorch:
 
 
 def _obstacles_on_gpu(problem: Problem) -> list[Obstacle]:
-    """Calls that PyTorch's fused backends accept and get wrong (seen with torch 2.11, cuDNN): NaN
-    for a scale that is not positive, data from between the rows where these are not dense.
+    """Calls that PyTorch's fused backends accept and get wrong (seen with torch 2.11, cuDNN): data
+    from between the rows where these are not dense.
     """
-    found = []
-    if not problem.scale > 0:
-        found.append(
-            Obstacle(
-                f"scale is {problem.scale} and PyTorch's kernels need a positive one",
-                "pass a positive scale and a query with its sign changed",
-            )
-        )
     operands = (problem.query, problem.key, problem.value)
-    if not all(is_aligned(operand) and 0 not in operand.stride() for operand in operands):
-        found.append(
-            Obstacle(
-                "PyTorch's kernels are not trusted with rows that are expanded or not multiples of "
-                "16 bytes",
-                "pass contiguous tensors whose head dims are multiples of 16 bytes",
-            )
+    if all(is_aligned(operand) and 0 not in operand.stride() for operand in operands):
+        return []
+    return [
+        Obstacle(
+            "PyTorch's kernels are not trusted with rows that are expanded or not multiples of "
+            "16 bytes",
+            "pass contiguous tensors whose head dims are multiples of 16 bytes",
         )
-    return found
+    ]
