@@ -40,7 +40,8 @@ def obstacle(device: torch.device, dtype: torch.dtype, source: torch.dtype | Non
             return (
                 f"the GPU has compute capability {capability[0]}.{capability[1]}, not 8.0 or newer"
             )
-    return _missing_tool("host" if op == "host" else "cuda")
+    missing = toolchain.missing("host" if op == "host" else "cuda")
+    return missing and f"its kernels can't be compiled here: {missing.rstrip('.')}"
 
 
 def run(problem: Problem, options: Options, op: str | None) -> torch.Tensor:
@@ -164,17 +165,3 @@ def _library(instance: kernels.Instance, target: str):
 def _target(device: int) -> str:
     major, minor = torch.cuda.get_device_capability(device)
     return f"sm_{major}{minor}"
-
-
-@functools.cache
-def _missing_tool(device: str) -> str | None:
-    """What to install before kernels can be compiled, or None."""
-    needed = [toolchain.find_gxx, toolchain.find_ninja, toolchain.find_binding_include]
-    needed += [toolchain.find_cutlass]
-    needed += [toolchain.find_nvcc if device == "cuda" else toolchain.find_cuda_include]
-    for find in needed:
-        try:
-            find()
-        except toolchain.ToolchainError as error:
-            return f"its kernels can't be compiled here: {str(error).rstrip('.')}"
-    return None

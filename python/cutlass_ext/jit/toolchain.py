@@ -1,12 +1,14 @@
 """Finding what a build needs: compilers, CUTLASS, the CUDA headers, ninja, pybind11.
 
 Each `find_*` function returns what it found or raises ToolchainError, one sentence that says what
-was looked for and what to install. Nothing here is cached across calls except what a compiler said
-about itself: asking nvcc costs tens of milliseconds, more than a warm hit of the cache may take.
+was looked for and what to install. Nothing that is found is cached across calls except what a
+compiler said about itself: asking nvcc costs tens of milliseconds, more than a warm hit of the
+cache may take.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import json
@@ -161,6 +163,20 @@ def find_binding_include() -> list[Path]:
         if (folder / "pybind11" / "pybind11.h").is_file():
             return [python, folder]
     raise ToolchainError("pybind11 was not found: run `pip install pybind11`.")
+
+
+@functools.cache
+def missing(device: str) -> str | None:
+    """What to install before kernels for `"cuda"` or the `"host"` can be compiled: a sentence, or
+    None where nothing is missing. Looked up once a process.
+    """
+    compiler = find_nvcc if device == "cuda" else find_cuda_include
+    for find in (find_gxx, find_ninja, find_binding_include, find_cutlass, compiler):
+        try:
+            find()
+        except ToolchainError as error:
+            return str(error)
+    return None
 
 
 def _nvcc_path() -> Path | None:

@@ -150,8 +150,8 @@ class Gpu(DeviceTemplates):
             found.append(
                 Obstacle(f"the GPU has compute capability {have}", f"it needs {need} or newer")
             )
-        if missing := _missing_tool("cuda"):
-            found.append(Obstacle("its kernels can't be compiled here", missing))
+        if missing := toolchain.missing("cuda"):
+            found.append(Obstacle("its kernels can't be compiled here", missing.rstrip(".")))
         return found
 
     @override
@@ -198,8 +198,8 @@ class Host(DeviceTemplates):
                     "it runs on the CPU: move them there with tensor.cpu()",
                 )
             ]
-        if missing := _missing_tool("host"):
-            return [Obstacle("its kernels can't be compiled here", missing)]
+        if missing := toolchain.missing("host"):
+            return [Obstacle("its kernels can't be compiled here", missing.rstrip("."))]
         return []
 
     @override
@@ -228,17 +228,3 @@ def _library(
 def _target_of(device: int) -> str:
     major, minor = torch.cuda.get_device_capability(device)
     return f"sm_{major}{minor}"
-
-
-@functools.cache
-def _missing_tool(device: str) -> str | None:
-    """What to install before kernels can be compiled, or None."""
-    needed = [toolchain.find_gxx, toolchain.find_ninja, toolchain.find_binding_include]
-    needed += [toolchain.find_cutlass]
-    needed += [toolchain.find_nvcc if device == "cuda" else toolchain.find_cuda_include]
-    for find in needed:
-        try:
-            find()
-        except toolchain.ToolchainError as error:
-            return str(error).rstrip(".")
-    return None
