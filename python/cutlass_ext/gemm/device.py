@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import struct
 
@@ -44,12 +45,17 @@ def obstacle(device: torch.device, dtype: torch.dtype, source: torch.dtype | Non
     return missing and f"its kernels can't be compiled here: {missing.rstrip('.')}"
 
 
-def run(problem: Problem, options: Options, op: str | None) -> torch.Tensor:
-    """`[B, M, N1]`; `obstacle()` has nothing against it."""
+def run(problem: Problem, options: Options, op: str | None, **changes: object) -> torch.Tensor:
+    """`[B, M, N1]`; `obstacle()` has nothing against it.
+
+    changes     fields of the chosen `kernels.Instance` to replace, to compare instances
+    """
     problem = _with_contiguous_rows(problem)
     batch, (m, n0, k0, n1) = problem.batch, problem.sizes
     output = problem.a.new_empty((batch, m, n1), dtype=options.output_dtype)
-    instance = _choose([problem], [output], options, op)
+    instance = choose([problem], [output], options, op)
+    if changes:
+        instance = dataclasses.replace(instance, **changes)
     words = [*_addresses(problem, output), *_row_strides(problem, output)]
     words += [m, n0, k0, n1, batch, *_batch_strides(problem, output), *_scaling(options)]
     _call(instance, "run", words, problem.a.device)
@@ -62,7 +68,7 @@ def run_grouped(problems: list[Problem], options: Options, op: str | None) -> li
     outputs = [
         p.a.new_empty((1, p.sizes[0], p.sizes[3]), dtype=options.output_dtype) for p in problems
     ]
-    instance = _choose(problems, outputs, options, op)
+    instance = choose(problems, outputs, options, op)
     listed = bytearray()
     for problem, output in zip(problems, outputs, strict=True):
         # kernel::ChainedGemmProblem
@@ -90,8 +96,9 @@ def _call(instance: kernels.Instance, function: str, words: list, device: torch.
         library.call(function, words, stream)
 
 
-def _choose(problems: list[Problem], outputs: list[torch.Tensor], options: Options,
-            op: str | None) -> kernels.Instance:  # fmt: skip
+def choose(problems: list[Problem], outputs: list[torch.Tensor], options: Options,
+           op: str | None) -> kernels.Instance:  # fmt: skip
+    """The instance that serves all of `problems`; NotImplementedError where there is none."""
     dtype = problems[0].a.dtype
     registers = dtype != torch.float32 and op != "shared"
     matrices = [t for p in problems for t in (p.a, p.b0, p.b1, p.source) if t is not None]

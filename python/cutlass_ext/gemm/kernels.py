@@ -39,6 +39,7 @@ class Instance:
     any_n0       whether the intermediate may have more than `n0` columns
     resident     whether b0 stays in shared memory from tile to tile
     alignment    elements that rows are aligned to
+    late         whether the next tile's first loads wait until this one is stored: to compare with
     """
 
     dtype: torch.dtype
@@ -50,6 +51,7 @@ class Instance:
     any_n0: bool
     resident: bool
     alignment: int
+    late: bool = False
 
     @property
     def type(self) -> str:
@@ -61,16 +63,20 @@ class Instance:
                 if self.precision
                 else f"{_NAMESPACE}TensorOp16<{_ELEMENTS[self.dtype]}>"
             )
-            return (
-                f"{_NAMESPACE}ChainedGemmSharedKernel<{_NAMESPACE}ChainedGemmSharedConfig<"
-                f"{arithmetic}, {output}, {self.n1}, {str(self.any_n0).lower()}, {self.alignment}>>"
+            config = (
+                f"{_NAMESPACE}ChainedGemmSharedConfig<{arithmetic}, {output}, {self.n1}, "
+                f"{str(self.any_n0).lower()}, {self.alignment}>"
             )
-        flags = ", ".join(str(flag).lower() for flag in (self.any_n0, self.resident))
-        return (
-            f"{_NAMESPACE}ChainedGemmRegistersKernel<{_NAMESPACE}ChainedGemmRegistersConfig<"
-            f"{_ELEMENTS[self.dtype]}, {output}, {self.n0}, {self.n1}, {flags}, "
-            f"{self.alignment}>>"
-        )
+        else:
+            flags = ", ".join(str(flag).lower() for flag in (self.any_n0, self.resident))
+            config = (
+                f"{_NAMESPACE}ChainedGemmRegistersConfig<{_ELEMENTS[self.dtype]}, {output}, "
+                f"{self.n0}, {self.n1}, {flags}, {self.alignment}>"
+            )
+        if self.late:
+            config = f"{_NAMESPACE}LatePrologue<{config}>"
+        kernel = "ChainedGemmRegistersKernel" if self.registers else "ChainedGemmSharedKernel"
+        return f"{_NAMESPACE}{kernel}<{config}>"
 
     @property
     def name(self) -> str:
@@ -81,6 +87,7 @@ class Instance:
             parts.append(f"to_{_SHORT_NAMES[self.output_dtype]}")
         parts.append(f"{self.n0}{'n' if self.any_n0 else ''}x{self.n1}")
         parts += ["resident"] if self.resident else []
+        parts += ["late"] if self.late else []
         return "_".join([*parts, f"alignment_{self.alignment}"])
 
 

@@ -135,6 +135,12 @@ using ChainedGemmOutputOp = cutlass::epilogue::thread::LinearCombination<
     detail::kIsSimt<Arithmetic> ? 1 : detail::smaller(kAlignment, 16 / sizeof(ElementOutput)),
     float, float>;
 
+/// A kernel's configuration with loads requested late, to measure what requesting them early gains.
+template <class Config>
+struct LatePrologue : Config {
+  static constexpr bool kEarlyPrologue = false;
+};
+
 /// What a kernel of the chained product takes: the problems, and the activation between products.
 template <class Activation>
 struct ChainedGemmKernelParams : ChainedGemmParams {

@@ -42,6 +42,9 @@ struct ChainedGemmRegistersConfig {
       !(kResident && kAnyN0),
       "a resident b0 has all columns of the intermediate: stream it where there are more");
 
+  /// Whether the next step's first loads are requested before activation, second product and store,
+  /// not after them.
+  static constexpr bool kEarlyPrologue = true;
   /// Columns of the intermediate that a warp holds in registers at once.
   static constexpr int kSection = 64;
   /// Whole lines of 128 bytes are best where a is long.
@@ -141,9 +144,8 @@ class ChainedGemmRegistersKernel {
         if (column + Config::kSection == Config::kN0) {
           first.release();
           schedule.advance();
-          if (schedule.has_step()) {
-            ChainedGemmStep const &next = schedule.step();
-            first.request(problem_of(params, next), next, next.shares_b0(step), thread);
+          if (Config::kEarlyPrologue) {
+            request(first, params, schedule, step, thread);
           }
         }
         finish_intermediate<Map, Element>(intermediate, problem, step.chunk + column, thread.lane,
@@ -154,6 +156,9 @@ class ChainedGemmRegistersKernel {
         store_chained_gemm_tile<Epilogue, ElementOutput>(shared.epilogue, params, problem, step.row,
                                                          step.column, output, thread.index,
                                                          thread.warp, thread.lane);
+      }
+      if (!Config::kEarlyPrologue) {
+        request(first, params, schedule, step, thread);
       }
       if (!schedule.has_step()) {
         break;
@@ -172,6 +177,15 @@ class ChainedGemmRegistersKernel {
   CUTLASS_DEVICE static ChainedGemmProblem problem_of(Params const &params,
                                                       ChainedGemmStep const &step) {
     return chained_gemm_problem<Element, ElementOutput>(params, step.problem);
+  }
+
+  /// Requests the first loads of the step after `step`, if there is one.
+  CUTLASS_DEVICE static void request(First &first, Params const &params, Schedule const &schedule,
+                                     ChainedGemmStep const &step, ChainedGemmThread const &thread) {
+    if (schedule.has_step()) {
+      ChainedGemmStep const &next = schedule.step();
+      first.request(problem_of(params, next), next, next.shares_b0(step), thread);
+    }
   }
 
   /// Requests the step's part of b1, with zeros below and to the right of it.

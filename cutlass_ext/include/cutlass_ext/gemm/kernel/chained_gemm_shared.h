@@ -40,6 +40,8 @@ struct ChainedGemmSharedConfig {
   static constexpr int kN1 = kN1_;
   static constexpr bool kAnyN0 = kAnyN0_;
   static constexpr int kAlignment = kAlignment_;
+  /// Whether the next step's first loads are requested before this one is stored, not after.
+  static constexpr bool kEarlyPrologue = true;
   static constexpr int kStep = Arithmetic::kStep;
   /// Blocks a multiprocessor: what registers and shared memory allow.
   static constexpr bool kThreeProducts =
@@ -147,11 +149,16 @@ class ChainedGemmSharedKernel {
       work.second.mainloop(work.second_tiles, output);
 
       schedule.advance();
-      work = Prefetched(params, schedule, shared, thread);
+      if (Config::kEarlyPrologue) {
+        work = Prefetched(params, schedule, shared, thread);
+      }
       if (step.last) {
         store_chained_gemm_tile<Epilogue, ElementOutput>(shared.epilogue, params, problem, step.row,
                                                          step.column, output, thread.index,
                                                          thread.warp, thread.lane);
+      }
+      if (!Config::kEarlyPrologue) {
+        work = Prefetched(params, schedule, shared, thread);
       }
     }
   }
