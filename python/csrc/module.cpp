@@ -17,7 +17,6 @@ namespace cutlass_ext {
 namespace {
 
 using Exported = char const *(Word const *arguments, int count, void *stream);
-using AttentionForward = char const *(fmha::ForwardParams const *, void *stream);
 
 /// A float becomes `.d`, anything that is an integer (also NumPy's) becomes `.i`.
 Word to_word(py::handle value) {
@@ -53,33 +52,44 @@ void call(Library const &library, char const *symbol, py::sequence const &argume
   raise_if_failed(message);
 }
 
-void attention_forward(Library const &library, char const *symbol, uintptr_t query, uintptr_t key,
-                       uintptr_t value, uintptr_t output, uintptr_t log_sum_exp,
-                       AttentionSizes const &sizes, AttentionStrides const &query_strides,
-                       AttentionStrides const &key_strides, AttentionStrides const &value_strides,
-                       AttentionStrides const &output_strides, float scale, bool causal,
-                       uintptr_t stream) {
-  auto *function = library.function<AttentionForward>(symbol);
-  fmha::ForwardParams params{};
-  params.query = reinterpret_cast<void const *>(query);
-  params.key = reinterpret_cast<void const *>(key);
-  params.value = reinterpret_cast<void const *>(value);
-  params.output = reinterpret_cast<void *>(output);
-  params.log_sum_exp = reinterpret_cast<float *>(log_sum_exp);
-  params.query_stride = attention_strides(query_strides);
-  params.key_stride = attention_strides(key_strides);
-  params.value_stride = attention_strides(value_strides);
-  params.output_stride = attention_strides(output_strides);
-  set_sizes(params, sizes);
-  params.scale = scale;
-  params.causal = causal;
-  char const *message;
-  {
-    py::gil_scoped_release release;
-    message = function(&params, reinterpret_cast<void *>(stream));
+/// One attention forward of which only addresses and stream are open.
+class AttentionForward {
+ public:
+  AttentionForward(Library const &library, char const *symbol, AttentionSizes const &sizes,
+                   AttentionStrides const &query, AttentionStrides const &key,
+                   AttentionStrides const &value, AttentionStrides const &output, float scale,
+                   bool causal)
+      : function_(library.function<Exported>(symbol)) {
+    params_.query_stride = attention_strides(query);
+    params_.key_stride = attention_strides(key);
+    params_.value_stride = attention_strides(value);
+    params_.output_stride = attention_strides(output);
+    set_sizes(params_, sizes);
+    params_.scale = scale;
+    params_.causal = causal;
   }
-  raise_if_failed(message);
-}
+
+  void operator()(uintptr_t query, uintptr_t key, uintptr_t value, uintptr_t output,
+                  uintptr_t log_sum_exp, uintptr_t stream) const {
+    fmha::ForwardParams params = params_;
+    params.query = reinterpret_cast<void const *>(query);
+    params.key = reinterpret_cast<void const *>(key);
+    params.value = reinterpret_cast<void const *>(value);
+    params.output = reinterpret_cast<void *>(output);
+    params.log_sum_exp = reinterpret_cast<float *>(log_sum_exp);
+    char const *message;
+    {
+      py::gil_scoped_release release;
+      message = function_(&params, reinterpret_cast<void *>(stream));
+    }
+    raise_if_failed(message);
+  }
+
+ private:
+  using Exported = char const *(fmha::ForwardParams const *, void *stream);
+  Exported *function_;
+  fmha::ForwardParams params_{};
+};
 
 }  // namespace
 }  // namespace cutlass_ext
@@ -98,13 +108,21 @@ PYBIND11_MODULE(_C, module) {
            "void *stream)`: ints (addresses too) go to `.i`, floats to `.d`. A message that it "
            "returns is raised as RuntimeError. Other Python threads run meanwhile.");
 
-  module.def("attention_forward", &cutlass_ext::attention_forward, py::arg("library"),
-             py::arg("symbol"), py::arg("query"), py::arg("key"), py::arg("value"),
-             py::arg("output"), py::arg("log_sum_exp"), py::arg("sizes"), py::arg("query_strides"),
-             py::arg("key_strides"), py::arg("value_strides"), py::arg("output_strides"),
-             py::arg("scale"), py::arg("causal"), py::arg("stream"),
-             "Calls an exported attention forward with addresses of `[B, M, H, K]` tensors. "
-             "`sizes`: batch, heads, kv_heads, queries, keys, head_dim, value_dim. Strides: batch, "
-             "row, head, in elements. `log_sum_exp` may be 0. ValueError for a size that doesn't "
-             "fit 32 bits, RuntimeError with the kernel's message.");
+  using cutlass_ext::AttentionForward;
+  using cutlass_ext::AttentionSizes;
+  using cutlass_ext::AttentionStrides;
+  py::class_<AttentionForward>(module, "AttentionForward")
+      .def(py::init<Library const &, char const *, AttentionSizes const &, AttentionStrides const &,
+                    AttentionStrides const &, AttentionStrides const &, AttentionStrides const &,
+                    float, bool>(),
+           py::arg("library"), py::arg("symbol"), py::arg("sizes"), py::arg("query_strides"),
+           py::arg("key_strides"), py::arg("value_strides"), py::arg("output_strides"),
+           py::arg("scale"), py::arg("causal"),
+           "An exported attention forward for `[B, M, H, K]` tensors. `sizes`: batch, heads, "
+           "kv_heads, queries, keys, head_dim, value_dim. Strides: batch, row, head, in elements. "
+           "ValueError for a size that doesn't fit 32 bits.")
+      .def("__call__", &AttentionForward::operator(), py::arg("query"), py::arg("key"),
+           py::arg("value"), py::arg("output"), py::arg("log_sum_exp"), py::arg("stream"),
+           "Launches it with addresses (`log_sum_exp` may be 0) on a cudaStream_t; RuntimeError "
+           "with the kernel's message.");
 }

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import torch
 
+from cutlass_ext._eager import Launches, is_plain, metadata
 from cutlass_ext.fmha import dispatch, ops
-from cutlass_ext.fmha.attn_bias import AttentionBias
-from cutlass_ext.fmha.problem import Problem, make_problem
+from cutlass_ext.fmha.attn_bias import AttentionBias, LowerTriangularMask
+from cutlass_ext.fmha.problem import Problem, make_problem, with_heads
+
+# Biases of which nothing but the type matters.
+_PLAIN_BIASES = (type(None), LowerTriangularMask)
+_launches = Launches()
 
 
 def memory_efficient_attention(
@@ -44,10 +49,8 @@ def memory_efficient_attention(
     ValueError where the input is wrong; NotImplementedError, with the table of `explain`, where no
     family serves.
     """
-    problem = make_problem(
-        query, key, value, attn_bias, p, scale, output_dtype, precision, needs_lse=False
-    )
-    return _shaped(_run(problem, op)[0], query)
+    options = (attn_bias, p, scale, output_dtype, precision)
+    return _attend(query, key, value, options, op, needs_lse=False)[0]
 
 
 def memory_efficient_attention_forward(
@@ -89,12 +92,9 @@ def memory_efficient_attention_forward_requires_grad(
     Returns output and `lse`: `[B, H, M]` float32, natural logarithm; -inf for a query without a
     visible key.
     """
+    options = (attn_bias, p, scale, output_dtype, precision)
     with torch.no_grad():
-        problem = make_problem(
-            query, key, value, attn_bias, p, scale, output_dtype, precision, needs_lse=True
-        )
-        output, lse = _run(problem, op)
-    return _shaped(output, query), lse
+        return _attend(query, key, value, options, op, needs_lse=True)
 
 
 def explain(
@@ -120,12 +120,39 @@ def explain(
     return dispatch.table(problem, dispatch.candidates(problem, op))
 
 
-def _run(problem: Problem, op: str | None) -> tuple[torch.Tensor, torch.Tensor | None]:
+def _attend(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    options: tuple,
+    op: str | None,
+    needs_lse: bool,
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Output and log-sum-exp; `options` are those of `make_problem`."""
+    signature = None
+    if type(options[0]) in _PLAIN_BIASES and is_plain((query, key, value)):
+        signature = (
+            *(metadata(query), metadata(key), metadata(value)),
+            *(type(options[0]), options[1:], op, needs_lse),
+        )
+    launch = _launches.find(signature)
+    if launch is None:
+        problem = make_problem(query, key, value, *options, needs_lse=needs_lse)
+        output, lse = _run(problem, op, signature)
+    else:
+        output, lse = launch(*(with_heads(t) for t in (query, key, value)))
+    return output.squeeze(2) if query.dim() == 3 else output, lse
+
+
+def _run(
+    problem: Problem, op: str | None, signature: tuple | None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
     if problem.needs_grad:
         # By a family made of operations that autograd knows: it has to see them.
         return ops.run(dispatch.choose(problem, op), problem)
+    if signature is not None and not problem.is_empty:
+        launch = dispatch.choose(problem, op).prepare(problem)
+        if launch is not None:
+            _launches.keep(signature, launch)
+            return launch(problem.query, problem.key, problem.value)
     return ops.attention_forward(problem, op)
-
-
-def _shaped(output: torch.Tensor, query: torch.Tensor) -> torch.Tensor:
-    return output.squeeze(2) if query.dim() == 3 else output

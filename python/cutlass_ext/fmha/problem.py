@@ -98,8 +98,7 @@ def make_problem(
             raise ValueError(f"{name} is a {type(tensor).__name__}: pass a torch.Tensor.")
     _check_rank(operands)
     _check_same(operands)
-    if query.dim() == 3:
-        query, key, value = (tensor.unsqueeze(2) for tensor in (query, key, value))
+    query, key, value = map(with_heads, (query, key, value))
     _check_shapes(query, key, value)
     if p != 0.0:
         raise NotImplementedError(f"p is {p}: dropout is not built yet; pass p=0.0.")
@@ -123,6 +122,11 @@ def make_problem(
         needs_grad=torch.is_grad_enabled() and any(t.requires_grad for t in (query, key, value)),
         needs_lse=needs_lse,
     )
+
+
+def with_heads(tensor: torch.Tensor) -> torch.Tensor:
+    """`[B, M, H, K]`, of one head where it is `[B, M, K]`."""
+    return tensor.unsqueeze(2) if tensor.dim() == 3 else tensor
 
 
 def _name(dtype: torch.dtype) -> str:

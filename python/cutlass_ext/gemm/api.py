@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
+from cutlass_ext._eager import Launches, is_plain, metadata
 from cutlass_ext.gemm import device, ops
-from cutlass_ext.gemm.problem import check, make_options, make_problem
+from cutlass_ext.gemm.problem import Options, check, make_options, make_problem, output_shape
+
+_launches = Launches()
 
 
 def chained_gemm(
@@ -45,9 +48,20 @@ def chained_gemm(
 
     ValueError where the input is wrong; NotImplementedError where the named `op` can't serve.
     """
-    check(a, b0, b1, bias0, source, beta)
-    options = make_options(a, activation, alpha, beta, output_dtype, precision)
+    tensors = (a, b0, b1, bias0, source)
+    used = (*tensors[:4], source if beta != 0.0 else None)
+    arguments = (activation, alpha, beta, output_dtype, precision)
+    signature = _signature(tensors, arguments, op)
+    launch = _launches.find(signature)
+    if launch is not None:
+        return launch(*used)
+    check(*tensors, beta)
+    options = make_options(a, *arguments)
     _check_op(op)
+    launch = _prepare(used, output_shape(*tensors), options, op) if signature else None
+    if launch is not None:
+        _launches.keep(signature, launch)
+        return launch(*used)
     return torch.ops.cutlass_ext.chained_gemm(
         *(a, b0, b1, bias0, source, options.activation, options.alpha, options.beta),
         *(options.output_dtype, options.precision, op),
@@ -73,27 +87,26 @@ def grouped_chained_gemm(
     Sequences of equal length; tensors without a batch dimension, the same dtypes and device in
     every problem. Where autograd needs gradients, the problems run one after another.
     """
+    arguments = (activation, alpha, beta, output_dtype, precision)
     _check_op(op)
-    count = len(a)
-    sequences = {"a": a, "b0": b0, "b1": b1, "bias0": bias0, "source": source}
-    for name, tensors in sequences.items():
-        if tensors is not None and len(tensors) != count:
-            raise ValueError(f"a has {count} tensors and {name} {len(tensors)}: give as many.")
-    if count == 0:
+    problems = _listed(a, b0, b1, bias0, source)
+    if not problems:
         return []
-    absent = [None] * count
-    problems = list(zip(a, b0, b1, bias0 or absent, source or absent, strict=True))
+    signature = _signature([t for tensors in problems for t in tensors], arguments, op, "grouped")
+    launch = _launches.find(signature)
+    used = problems if beta != 0.0 else [(*tensors[:4], None) for tensors in problems]
+    if launch is not None:
+        return launch(*used)
     for index, tensors in enumerate(problems):
         try:
             check(*tensors, beta)
         except ValueError as error:
             raise ValueError(f"problem {index}: {error}") from None
         _check_alike(index, tensors, problems[0])
-    options = make_options(a[0], activation, alpha, beta, output_dtype, precision)
-    every = [t for tensors in problems for t in tensors if t is not None]
+    options = make_options(a[0], *arguments)
+    every = [t for tensors in used for t in tensors if t is not None]
     needs_grad = torch.is_grad_enabled() and any(t.requires_grad for t in every)
-    used = source[0].dtype if source is not None and beta != 0.0 else None
-    chosen = ops.chosen_op(every, used, options, op)
+    chosen = ops.chosen_op(every, _dtype_of(used[0][4]), options, op)
     if needs_grad or chosen == "torch":
         return [
             torch.ops.cutlass_ext.chained_gemm(
@@ -102,10 +115,45 @@ def grouped_chained_gemm(
             )
             for tensors in problems
         ]  # fmt: skip
-    prepared = [
-        make_problem(*tensors[:4], tensors[4] if beta != 0.0 else None) for tensors in problems
-    ]
-    return [output[0] for output in device.run_grouped(prepared, options, chosen)]
+    prepared = [device.with_contiguous_rows(make_problem(*tensors)) for tensors in used]
+    launch = device.prepare_grouped(prepared, options, chosen)
+    if signature is not None and all(map(device.has_contiguous_rows, every)):
+        _launches.keep(signature, launch)
+    return launch(*prepared)
+
+
+def _listed(a, b0, b1, bias0, source) -> list[tuple]:
+    """The problems' tensors, from a sequence for each operand."""
+    for name, tensors in {"b0": b0, "b1": b1, "bias0": bias0, "source": source}.items():
+        if tensors is not None and len(tensors) != len(a):
+            raise ValueError(f"a has {len(a)} tensors and {name} {len(tensors)}: give as many.")
+    absent = [None] * len(a)
+    return list(zip(a, b0, b1, bias0 or absent, source or absent, strict=True))
+
+
+def _signature(
+    tensors: Sequence[torch.Tensor | None], arguments: tuple, *options: str | None
+) -> tuple | None:
+    """What the launch depends on, hashable; None for a call that is not plain."""
+    if not is_plain(t for t in tensors if t is not None):
+        return None
+    described = tuple(None if t is None else metadata(t) for t in tensors)
+    return described, arguments, options, torch.get_float32_matmul_precision()
+
+
+def _prepare(
+    tensors: tuple, shape: tuple[int, ...], options: Options, op: str | None
+) -> Callable[..., torch.Tensor] | None:
+    """The launch for a call with these tensors; None where the operator has to serve it."""
+    present = [t for t in tensors if t is not None]
+    chosen = ops.chosen_op(present, _dtype_of(tensors[4]), options, op)
+    if chosen == "torch" or 0 in shape or not all(map(device.has_contiguous_rows, present)):
+        return None
+    return device.prepare(make_problem(*tensors), options, chosen, shape)
+
+
+def _dtype_of(tensor: torch.Tensor | None) -> torch.dtype | None:
+    return None if tensor is None else tensor.dtype
 
 
 def _check_op(op: str | None) -> None:

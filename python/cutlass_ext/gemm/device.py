@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import struct
+from collections.abc import Callable
 
 import torch
 
@@ -50,50 +51,94 @@ def run(problem: Problem, options: Options, op: str | None, **changes: object) -
 
     changes     fields of the chosen `kernels.Instance` to replace, to compare instances
     """
-    problem = _with_contiguous_rows(problem)
+    problem = with_contiguous_rows(problem)
+    return prepare(problem, options, op, **changes)(*problem)
+
+
+def prepare(
+    problem: Problem,
+    options: Options,
+    op: str | None,
+    shape: tuple[int, ...] | None = None,
+    **changes: object,
+) -> Callable[..., torch.Tensor]:
+    """`run` for other tensors with the same metadata: takes a, b0, b1, bias0 and source.
+
+    Rows have to be contiguous (`with_contiguous_rows`).
+
+    shape       of the output, where it is not `[B, M, N1]` but as many rows
+    """
     batch, (m, n0, k0, n1) = problem.batch, problem.sizes
-    output = problem.a.new_empty((batch, m, n1), dtype=options.output_dtype)
+    dtype, device = options.output_dtype, problem.a.device
+    output = torch.empty((batch, m, n1), dtype=dtype, device="meta")
+    shape = shape or tuple(output.shape)
     instance = choose([problem], [output], options, op)
     if changes:
         instance = dataclasses.replace(instance, **changes)
-    words = [*_addresses(problem, output), *_row_strides(problem, output)]
-    words += [m, n0, k0, n1, batch, *_batch_strides(problem, output), *_scaling(options)]
-    _call(instance, "run", words, problem.a.device)
-    return output
+    words = [*_row_strides(problem, output), m, n0, k0, n1, batch, *_batch_strides(problem, output)]
+    words += _scaling(options)
+    call = _prepared(instance, "run", device)
+
+    def launch(*tensors: torch.Tensor | None) -> torch.Tensor:
+        output = torch.empty(shape, dtype=dtype, device=device)
+        call([*_addresses(*tensors, output), *words])
+        return output
+
+    return launch
 
 
-def run_grouped(problems: list[Problem], options: Options, op: str | None) -> list[torch.Tensor]:
-    """An output `[1, M, N1]` for each; all are on one device, and there is at least one."""
-    problems = [_with_contiguous_rows(problem) for problem in problems]
-    outputs = [
-        p.a.new_empty((1, p.sizes[0], p.sizes[3]), dtype=options.output_dtype) for p in problems
-    ]
+def prepare_grouped(
+    problems: list[Problem], options: Options, op: str | None
+) -> Callable[..., list[torch.Tensor]]:
+    """A list of problems in one launch: takes (a, b0, b1, bias0, source) of each, with the metadata
+    of `problems`, and returns an output `[M, N1]` for each.
+
+    All are on one device, there is at least one, and rows are contiguous
+    (`with_contiguous_rows`).
+    """
+    device, dtype = problems[0].a.device, options.output_dtype
+    shapes = [(p.sizes[0], p.sizes[3]) for p in problems]
+    outputs = [torch.empty((1, *shape), dtype=dtype, device="meta") for shape in shapes]
     instance = choose(problems, outputs, options, op)
+    # Rows of kernel::ChainedGemmProblem: six addresses, five strides, two words of two sizes each.
     listed = bytearray()
     for problem, output in zip(problems, outputs, strict=True):
-        # kernel::ChainedGemmProblem
-        addresses, strides = _addresses(problem, output), _row_strides(problem, output)
-        listed += struct.pack("=6Q5q4i", *addresses, *strides, *problem.sizes)
-    device = problems[0].a.device
+        strides = _row_strides(problem, output)
+        listed += struct.pack("=6Q5q4i", *(0,) * 6, *strides, *problem.sizes)
+    template = torch.frombuffer(listed, dtype=torch.int64).view(len(problems), -1)
     space = len(listed) + 4 * (len(problems) + 1)
-    workspace = torch.empty(space, dtype=torch.uint8, device=device)
-    list_in_memory = torch.frombuffer(listed, dtype=torch.uint8)
-    words = [list_in_memory.data_ptr(), len(problems), workspace.data_ptr(), *_scaling(options)]
-    _call(instance, "run_grouped", words, device)
-    return outputs
+    scaling = _scaling(options)
+    call = _prepared(instance, "run_grouped", device)
+
+    def launch(*problems: tuple[torch.Tensor | None, ...]) -> list[torch.Tensor]:
+        outputs = [torch.empty(shape, dtype=dtype, device=device) for shape in shapes]
+        addresses = [
+            _addresses(*tensors, output) for tensors, output in zip(problems, outputs, strict=True)
+        ]
+        table = template.clone()
+        table[:, :6] = torch.tensor(addresses)
+        workspace = torch.empty(space, dtype=torch.uint8, device=device)
+        call([table.data_ptr(), len(outputs), workspace.data_ptr(), *scaling])
+        return outputs
+
+    return launch
 
 
-def _call(instance: kernels.Instance, function: str, words: list, device: torch.device) -> None:
+def _prepared(
+    instance: kernels.Instance, function: str, device: torch.device
+) -> Callable[[list], None]:
+    """Calls an instance's function with words, on the current stream of a GPU."""
     if device.type == "cpu":
-        _library(instance, "host").call(function, words)
-        return
+        return functools.partial(_library(instance, "host").call, function)
     library = _library(instance, _target(device.index))
-    stream = torch.cuda.current_stream(device).cuda_stream
-    if device.index == torch.cuda.current_device():
-        library.call(function, words, stream)
-        return
-    with torch.cuda.device(device):
-        library.call(function, words, stream)
+
+    def call(words: list) -> None:
+        if device.index != torch.cuda.current_device():
+            with torch.cuda.device(device):
+                return call(words)
+        return library.call(function, words, torch.cuda.current_stream(device).cuda_stream)
+
+    return call
 
 
 def choose(problems: list[Problem], outputs: list[torch.Tensor], options: Options,
@@ -133,18 +178,17 @@ def _is_aligned(tensor: torch.Tensor, alignment: int) -> bool:
     )
 
 
-def _with_contiguous_rows(problem: Problem) -> Problem:
+def with_contiguous_rows(problem: Problem) -> Problem:
     """Rows are read along a contiguous last dimension; a tensor without one is copied."""
-    return Problem(
-        *(
-            t if t is None or t.stride(-1) == 1 or t.shape[-1] == 1 else t.contiguous()
-            for t in (problem.a, problem.b0, problem.b1, problem.bias0, problem.source)
-        )
-    )
+    return Problem(*(t if t is None or has_contiguous_rows(t) else t.contiguous() for t in problem))
 
 
-def _addresses(problem: Problem, output: torch.Tensor) -> list[int]:
-    tensors = (problem.a, problem.b0, problem.b1, problem.bias0, problem.source, output)
+def has_contiguous_rows(tensor: torch.Tensor) -> bool:
+    """Whether the kernels read it as it is."""
+    return tensor.stride(-1) == 1 or tensor.shape[-1] == 1
+
+
+def _addresses(*tensors: torch.Tensor | None) -> list[int]:
     return [0 if t is None else t.data_ptr() for t in tensors]
 
 

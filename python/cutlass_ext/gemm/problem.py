@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -25,8 +26,7 @@ class Options:
     precision: str | None
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(NamedTuple):
     """`[B, M, K0]`, `[B, K0, N0]`, `[B, N0, N1]`, `[B, N0]`, `[B, M, N1]`; B is 1 where problems of
     a batch share a tensor."""
 
@@ -39,17 +39,12 @@ class Problem:
     @property
     def batch(self) -> int:
         """Problems."""
-        return max(t.shape[0] for t in self.tensors())
+        return max(t.shape[0] for t in self if t is not None)
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
         """M, N0, K0, N1, as kernels order them."""
         return self.a.shape[1], self.b0.shape[2], self.a.shape[2], self.b1.shape[2]
-
-    def tensors(self) -> list[torch.Tensor]:
-        """Those that there are."""
-        every = (self.a, self.b0, self.b1, self.bias0, self.source)
-        return [t for t in every if t is not None]
 
 
 def make_options(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import torch
 from typing_extensions import override
@@ -69,41 +70,77 @@ class DeviceTemplates:
         """What its libraries are compiled for."""
         raise NotImplementedError
 
-    def stream(self, problem: Problem) -> int:
-        """The cudaStream_t that the kernel is launched on."""
-        raise NotImplementedError
-
     @override
     def forward(self, problem: Problem) -> tuple[torch.Tensor, torch.Tensor | None]:
         # Rows are read along a contiguous last dimension; a tensor without one is copied.
-        query, key, value = (
-            tensor if tensor.stride(3) == 1 or tensor.shape[3] == 1 else tensor.contiguous()
+        operands = [
+            tensor if _has_contiguous_rows(tensor) else tensor.contiguous()
             for tensor in (problem.query, problem.key, problem.value)
-        )
-        output = torch.empty(problem.output_shape, dtype=problem.dtype, device=problem.device)
-        lse = None
-        if problem.needs_lse:
-            lse = torch.empty(problem.lse_shape, dtype=torch.float32, device=problem.device)
+        ]
+        problem = replace(problem, **dict(zip(("query", "key", "value"), operands, strict=True)))
+        return self.prepare(problem)(*operands)
+
+    @override
+    def prepare(self, problem: Problem) -> PreparedLaunch | None:
+        operands = (problem.query, problem.key, problem.value)
+        if not all(map(_has_contiguous_rows, operands)):
+            return None
         template = self.templates(problem)[0]
         size = kernels.head_dim_class(template, problem.head_dim)
-        aligned = all(map(kernels.is_aligned, (query, key, value, output)))
+        output = torch.empty(problem.output_shape, dtype=problem.dtype, device="meta")
+        aligned = all(map(kernels.is_aligned, (*operands, output)))
         library = _library(template, problem.dtype, size, aligned, self.target(problem), self.mode)
-        batch, queries, heads, head_dim = query.shape
-        jit.module().attention_forward(
+        batch, queries, heads, head_dim = problem.query.shape
+        kernel = jit.module().AttentionForward(
             library,
             kernels.symbol(size),
+            (batch, heads, heads, queries, problem.key.shape[1], head_dim, problem.value.shape[3]),
+            *((t.stride(0), t.stride(1), t.stride(2)) for t in (*operands, output)),
+            problem.scale,
+            problem.causal,
+        )
+        return PreparedLaunch(kernel, problem)
+
+
+class PreparedLaunch:
+    """A launch of which only addresses and stream are open.
+
+    kernel   `_C.AttentionForward`
+    problem  of whose metadata the tensors of a call are
+    """
+
+    def __init__(self, kernel, problem: Problem) -> None:
+        self._kernel = kernel
+        self._output = (problem.output_shape, problem.dtype)
+        self._lse = problem.lse_shape if problem.needs_lse else None
+        self._device = problem.device
+
+    @override
+    def __call__(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        device = self._device
+        if device.type == "cuda" and device.index != torch.cuda.current_device():
+            with torch.cuda.device(device):
+                return self(query, key, value)
+        shape, dtype = self._output
+        output = torch.empty(shape, dtype=dtype, device=device)
+        lse = None
+        if self._lse is not None:
+            lse = torch.empty(self._lse, dtype=torch.float32, device=device)
+        self._kernel(
             query.data_ptr(),
             key.data_ptr(),
             value.data_ptr(),
             output.data_ptr(),
-            lse.data_ptr() if lse is not None else 0,
-            (batch, heads, heads, queries, key.shape[1], head_dim, value.shape[3]),
-            *((t.stride(0), t.stride(1), t.stride(2)) for t in (query, key, value, output)),
-            problem.scale,
-            problem.causal,
-            self.stream(problem),
+            0 if lse is None else lse.data_ptr(),
+            0 if device.type == "cpu" else torch.cuda.current_stream(device).cuda_stream,
         )
         return output, lse
+
+
+def _has_contiguous_rows(tensor: torch.Tensor) -> bool:
+    return tensor.stride(3) == 1 or tensor.shape[3] == 1
 
 
 class Gpu(DeviceTemplates):
@@ -158,17 +195,6 @@ class Gpu(DeviceTemplates):
     def target(self, problem: Problem) -> str:
         return _target_of(problem.device.index)
 
-    @override
-    def stream(self, problem: Problem) -> int:
-        return torch.cuda.current_stream(problem.device).cuda_stream
-
-    @override
-    def forward(self, problem: Problem) -> tuple[torch.Tensor, torch.Tensor | None]:
-        if problem.device.index == torch.cuda.current_device():
-            return super().forward(problem)
-        with torch.cuda.device(problem.device):
-            return super().forward(problem)
-
 
 class Host(DeviceTemplates):
     """The GPU families' templates, run on the CPU by `cutlass_ext.host`: right, and slow.
@@ -205,10 +231,6 @@ class Host(DeviceTemplates):
     @override
     def target(self, problem: Problem) -> str:
         return "host"
-
-    @override
-    def stream(self, problem: Problem) -> int:
-        return 0
 
 
 @functools.cache

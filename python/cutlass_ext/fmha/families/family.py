@@ -21,6 +21,15 @@ class Obstacle:
         return f"{self.reason}; {self.mend}"
 
 
+class Launch(Protocol):
+    """A prepared call: serves any tensors with the metadata of those that it was prepared for."""
+
+    def __call__(
+        self, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """As `Family.forward`."""
+
+
 class Family(Protocol):
     """A set of kernels.
 
@@ -39,3 +48,6 @@ class Family(Protocol):
 
         The problem has at least one key and one output element, and no obstacle.
         """
+
+    def prepare(self, problem: Problem) -> Launch | None:
+        """The same for later calls; None where the family prepares nothing for such problems."""

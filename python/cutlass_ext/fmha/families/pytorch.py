@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import functools
+
 import torch
 from torch.nn import functional
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from typing_extensions import override
 
-from cutlass_ext.fmha.families.family import Obstacle
+from cutlass_ext.fmha.families.family import Launch, Obstacle
 from cutlass_ext.fmha.kernels import is_aligned
 from cutlass_ext.fmha.problem import Problem
 
 # In order of speed on the GPUs that each runs on; PyTorch takes the first that accepts the call.
-_BACKENDS = (
+_BACKENDS = [
     SDPBackend.CUDNN_ATTENTION,
     SDPBackend.FLASH_ATTENTION,
     SDPBackend.EFFICIENT_ATTENTION,
     SDPBackend.MATH,
-)
+]
 
 
 class PyTorch:
@@ -57,17 +59,30 @@ class PyTorch:
 
     @override
     def forward(self, problem: Problem) -> tuple[torch.Tensor, torch.Tensor | None]:
-        query, key, value = (
-            tensor.transpose(1, 2) for tensor in (problem.query, problem.key, problem.value)
+        return self.prepare(problem)(problem.query, problem.key, problem.value)
+
+    @override
+    def prepare(self, problem: Problem) -> Launch:
+        return functools.partial(_attend, problem.causal, problem.scale, problem.output_dtype)
+
+
+def _attend(
+    causal: bool,
+    scale: float,
+    output_dtype: torch.dtype,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+) -> tuple[torch.Tensor, None]:
+    query, key, value = (tensor.transpose(1, 2) for tensor in (query, key, value))
+    if causal:
+        # Keys from M on are hidden; PyTorch's kernels multiply them by 0, and NaN stays NaN.
+        key, value = (tensor[:, :, : query.shape[2]] for tensor in (key, value))
+    with sdpa_kernel(_BACKENDS, set_priority=True):
+        output = functional.scaled_dot_product_attention(
+            query, key, value, is_causal=causal, scale=scale
         )
-        if problem.causal:
-            # Keys from M on are hidden; PyTorch's kernels multiply them by 0, and NaN stays NaN.
-            key, value = (tensor[:, :, : query.shape[2]] for tensor in (key, value))
-        with sdpa_kernel(list(_BACKENDS), set_priority=True):
-            output = functional.scaled_dot_product_attention(
-                query, key, value, is_causal=problem.causal, scale=problem.scale
-            )
-        return output.transpose(1, 2).to(problem.output_dtype), None
+    return output.transpose(1, 2).to(output_dtype), None
 
 
 def _obstacles_on_gpu(problem: Problem) -> list[Obstacle]:

@@ -40,6 +40,10 @@ class TorchOperations:
         return []
 
     @override
+    def prepare(self, problem: Problem) -> None:
+        return None
+
+    @override
     def forward(self, problem: Problem) -> tuple[torch.Tensor, torch.Tensor | None]:
         dtype = torch.float64 if problem.dtype == torch.float64 else torch.float32
         query = problem.query.transpose(1, 2).to(dtype) * problem.scale
