@@ -35,6 +35,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how it is compiled for the CPU: plain (default), with AddressSanitizer, or with the "
         "race check",
     )
+    group.addoption(
+        "--share",
+        metavar="I/N",
+        help="run the Ith of N shares of each property's examples: N processes with `-m hypothesis "
+        "--share 1/N` ... together run as many as the profile says, each drawing its own",
+    )
+
+
+@pytest.hookimpl(trylast=True)  # the plugin of Hypothesis loads the profile that was asked for
+def pytest_configure(config: pytest.Config) -> None:
+    share = config.getoption("--share")
+    if share is None:
+        return
+    index, _, count = share.partition("/")
+    if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        raise pytest.UsageError(f"--share is {share!r}: pass I/N with I from 1 to N, such as 1/16")
+    examples = -(-settings.default.max_examples // int(count))
+    settings.register_profile("share", settings.default, max_examples=examples)
+    settings.load_profile("share")
 
 
 @pytest.fixture(scope="session")

@@ -65,9 +65,13 @@ def ours(device: str) -> dict[str, Variant]:
 
 
 def examples(in_ci: int) -> settings:
-    """So many examples in the profile `ci`, in proportion in the others."""
-    ci = settings.get_profile("ci").max_examples
-    return settings(max_examples=max(1, in_ci * settings.default.max_examples // ci))
+    """So many examples a variant in the profile `ci`, fewer in proportion below it; above it the
+    profile's number is spread over the variants.
+    """
+    ci, now = settings.get_profile("ci").max_examples, settings.default.max_examples
+    if now > ci:
+        return settings(max_examples=-(-now // len(_HOST)))
+    return settings(max_examples=max(1, in_ci * now // ci))
 
 
 @contextlib.contextmanager

@@ -203,7 +203,7 @@ def extents(
         return step * draw(st.integers(0 if zero else 1, most // step))
 
     return (
-        draw(st.integers(int(not zero), MOST_ROWS)),
+        draw(st.integers(int(not zero), most_rows)),
         extent(most_n0),
         extent(most_k0),
         extent(MOST_N1),
