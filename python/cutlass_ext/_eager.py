@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 import torch
 
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
-# By these kernels for aligned rows are chosen.
-_ADDRESS_BITS = 15
+# The bits by which kernels for aligned rows are chosen.
+_ADDRESS = 15
 _CAPACITY = 4096
 
 
@@ -43,14 +43,13 @@ def _is_watched() -> bool:
     )
 
 
-def metadata(tensor: torch.Tensor) -> tuple:
-    """What a launch can depend on, other than the address."""
-    return (
-        tensor.shape,
-        tensor.stride(),
-        tensor.dtype,
-        tensor.device,
-        tensor.data_ptr() & _ADDRESS_BITS,
+def metadata(tensors: Iterable[torch.Tensor | None]) -> tuple:
+    """What a launch can depend on, other than the addresses."""
+    return tuple(
+        [
+            t if t is None else (t.shape, t.stride(), t.dtype, t.device, t.data_ptr() & _ADDRESS)
+            for t in tensors
+        ]
     )
 
 

@@ -131,10 +131,8 @@ def _attend(
     """Output and log-sum-exp; `options` are those of `make_problem`."""
     signature = None
     if type(options[0]) in _PLAIN_BIASES and is_plain((query, key, value)):
-        signature = (
-            *(metadata(query), metadata(key), metadata(value)),
-            *(type(options[0]), options[1:], op, needs_lse),
-        )
+        described = metadata((query, key, value))
+        signature = (described, type(options[0]), options[1:], op, needs_lse)
     launch = _launches.find(signature)
     if launch is None:
         problem = make_problem(query, key, value, *options, needs_lse=needs_lse)

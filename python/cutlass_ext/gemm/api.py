@@ -85,7 +85,8 @@ def grouped_chained_gemm(
     """`chained_gemm` for a list of problems of any sizes, in one launch.
 
     Sequences of equal length; tensors without a batch dimension, the same dtypes and device in
-    every problem. Where autograd needs gradients, the problems run one after another.
+    every problem. Where autograd needs gradients, the problems run one after another. Outputs may
+    be views of one tensor.
     """
     arguments = (activation, alpha, beta, output_dtype, precision)
     _check_op(op)
@@ -135,10 +136,9 @@ def _signature(
     tensors: Sequence[torch.Tensor | None], arguments: tuple, *options: str | None
 ) -> tuple | None:
     """What the launch depends on, hashable; None for a call that is not plain."""
-    if not is_plain(t for t in tensors if t is not None):
+    if not is_plain([t for t in tensors if t is not None]):
         return None
-    described = tuple(None if t is None else metadata(t) for t in tensors)
-    return described, arguments, options, torch.get_float32_matmul_precision()
+    return metadata(tensors), arguments, options, torch.get_float32_matmul_precision()
 
 
 def _prepare(
