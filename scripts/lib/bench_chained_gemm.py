@@ -77,10 +77,10 @@ class Cell:
         if len(self.problems) > 1:
             return {}
         variants = {"ours:late": {"late": True}}
-        if chosen.resident:
+        if chosen.k0:
             # What streams b0 holds 64 columns of the intermediate at a time.
             any_n0 = chosen.n0 > 64
-            reload = {"resident": False, "n0": 64, "any_n0": any_n0}
+            reload = {"k0": 0, "n0": 64, "any_n0": any_n0}
             variants["ours:reload"] = reload | {"n1": 64 if any_n0 else chosen.n1}
         return variants
 

@@ -25,7 +25,8 @@ _ELEMENTS = {
 _SHORT_NAMES = {torch.float16: "f16", torch.bfloat16: "bf16", torch.float32: "f32"}
 _ARITHMETIC = {"ieee": "SimtFloat", "tf32x3": "TensorOpTf32x3", "tf32": "TensorOpTf32"}
 _NAMESPACE = "cutlass_ext::gemm::kernel::"
-_RESIDENT_K0 = 128
+# Rows of b0 that instances hold, where the intermediate has up to 64 columns, and up to 128.
+_RESIDENT_K0 = ((64, 128, 576), (128,))
 # Streamed instances spill at -O3, which hoists more than there are registers for.
 _PTXAS_FLAGS = ("-Xptxas=-O2",)
 
@@ -37,7 +38,7 @@ class Instance:
     registers    whether the intermediate stays in registers; else it goes through shared memory
     n0, n1       columns of the intermediate at a time, and of an output tile
     any_n0       whether the intermediate may have more than `n0` columns
-    resident     whether b0 stays in shared memory from tile to tile
+    k0           rows of b0 that stay in shared memory from tile to tile; 0: any k0, streamed
     alignment    elements that rows are aligned to
     late         whether the next tile's first loads wait until this one is stored: to compare with
     """
@@ -49,7 +50,7 @@ class Instance:
     n0: int
     n1: int
     any_n0: bool
-    resident: bool
+    k0: int
     alignment: int
     late: bool = False
 
@@ -68,10 +69,9 @@ class Instance:
                 f"{str(self.any_n0).lower()}, {self.alignment}>"
             )
         else:
-            flags = ", ".join(str(flag).lower() for flag in (self.any_n0, self.resident))
             config = (
                 f"{_NAMESPACE}ChainedGemmRegistersConfig<{_ELEMENTS[self.dtype]}, {output}, "
-                f"{self.n0}, {self.n1}, {flags}, {self.alignment}>"
+                f"{self.n0}, {self.n1}, {str(self.any_n0).lower()}, {self.k0}, {self.alignment}>"
             )
         if self.late:
             config = f"{_NAMESPACE}LatePrologue<{config}>"
@@ -86,7 +86,7 @@ class Instance:
         if self.output_dtype != self.dtype:
             parts.append(f"to_{_SHORT_NAMES[self.output_dtype]}")
         parts.append(f"{self.n0}{'n' if self.any_n0 else ''}x{self.n1}")
-        parts += ["resident"] if self.resident else []
+        parts += [f"k{self.k0}"] if self.k0 else []
         parts += ["late"] if self.late else []
         return "_".join([*parts, f"alignment_{self.alignment}"])
 
@@ -118,19 +118,20 @@ def choose(
             *(dtype, output_dtype, precision, False, 64),
             n1=128 if wide else 64,
             any_n0=n0 > 64,
-            resident=False,
+            k0=0,
             alignment=alignment,
         )
+    held = _RESIDENT_K0[n0 > 64] if alignment == 8 and n0 <= 128 else ()
+    resident = next((rows for rows in held if rows >= k0), 0)
     # Chunks keep the output's accumulators in registers beside the intermediate's: narrow tiles.
     # So do narrower alignments, whose iterators need more registers.
-    resident = alignment == 8 and n0 <= 128 and k0 <= _RESIDENT_K0
     any_n0 = alignment < 8 or (n0 > 64 and not resident)
     return Instance(
         *(dtype, output_dtype, precision, True),
         n0=128 if n0 > 64 and resident else 64,
         n1=128 if wide and not any_n0 else 64,
         any_n0=any_n0,
-        resident=resident,
+        k0=resident,
         alignment=alignment,
     )
 
@@ -157,5 +158,5 @@ def spec(instance: Instance, target: str, mode: str = "plain") -> KernelSpec:
         source=source({"run": instance}),
         target=target,
         mode=mode,
-        flags=_PTXAS_FLAGS if instance.registers and not instance.resident and gpu else (),
+        flags=_PTXAS_FLAGS if instance.registers and not instance.k0 and gpu else (),
     )

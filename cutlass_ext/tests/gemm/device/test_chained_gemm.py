@@ -49,12 +49,13 @@ RESIDENT = _unit(
     "test_chained_gemm_resident",
     logged=True,
     resident=_registers(F16, 64, 64, 64),
-    resident_wide=_registers(F16, 128, 64, 128),
+    resident_wide=_registers(F16, 128, 128, 128),
+    resident_long=_registers(BF16, 64, 576, 128),
 )
 STREAMED = _unit(
     "test_chained_gemm_streamed",
-    streamed=_registers(F16, 64, 576, 128),
-    streamed_any_n0=_registers(BF16, 256, 576, 64, output=F32),
+    streamed=_registers(F16, 64, 577, 128),
+    streamed_any_n0=_registers(BF16, 256, 577, 64, output=F32),
     alignment_4=_registers(BF16, 64, 64, 64, alignment=4),
     alignment_2=_registers(F16, 64, 64, 64, alignment=2, output=F32),
     alignment_1=_registers(F16, 64, 64, 64, alignment=1),
@@ -196,7 +197,7 @@ def extents(
 ) -> tuple[int, int, int, int]:
     """m, n0, k0, n1 that the instance takes, zeros included."""
     most_n0 = MOST_N0 if instance.any_n0 else instance.n0
-    most_k0 = 128 if instance.resident else MOST_K0
+    most_k0 = min(instance.k0 or MOST_K0, MOST_K0)
 
     def extent(most: int) -> int:
         step = instance.alignment
@@ -345,7 +346,7 @@ def test_reads_and_writes_once(harness):
     if harness.device != "host":
         pytest.skip("accesses are logged on the host")
     _, instance = INSTANCES["resident"]
-    problem = operands(_first, harness, instance, (300, 64, 128, 64), framed=False)
+    problem = operands(_first, harness, instance, (300, 64, 64, 64), framed=False)
     log = run(harness, "resident", problem, "relu", 1.0, 0.0, blocks=2, log=True)
     assert (elements_read(log, problem.a) == 1).all()
     assert (elements_read(log, problem.b0) == 2).all()
@@ -364,8 +365,8 @@ def test_reads_and_writes_once(harness):
         ),
         (
             "resident",
-            {"sizes": (8, 8, 136, 8)},
-            "chained GEMM: k0 is 136 and a resident b0 has at most 128 rows: take an instance that "
+            {"sizes": (8, 8, 72, 8)},
+            "chained GEMM: k0 is 72 and a resident b0 has at most 64 rows: take an instance that "
             "streams it",
         ),
         (

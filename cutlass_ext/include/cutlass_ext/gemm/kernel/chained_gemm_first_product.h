@@ -62,62 +62,61 @@ struct ChainedGemmOperandCopy {
   }
 };
 
-/// The product by a stock Mma, k tile by k tile of both operands: any k0. Requested loads are the
-/// prologue of a StagedMma.
-template <class Config>
-class StreamedFirstProduct {
+/// The product by a stock Mma, k tile by k tile of both operands: any k0 and alignment. Requested
+/// loads are the prologue of a StagedMma.
+template <class Config, class Schedule>
+class StagedFirstProduct {
  public:
   using Element = typename Config::Element;
-  using Mma = threadblock::StagedMma<typename Config::FirstProduct::Mma>;
+  using Params = ChainedGemmParams;
+  using Mma = threadblock::StagedMma<typename Config::StagedProduct::Mma>;
   using WarpMma = typename Mma::Mma::Operator;
   using SharedStorage = typename Mma::SharedStorage;
   static constexpr int kThreads = 32 * Mma::Mma::Base::WarpCount::kCount;
-  static constexpr int kMaxK0 = 0;
 
-  CUTLASS_DEVICE StreamedFirstProduct(SharedStorage &shared, ChainedGemmThread const &thread,
-                                      ChainedGemmProblem const &problem,
-                                      ChainedGemmStep const &step)
+  /// Requests the first loads of the schedule's step, which exists.
+  CUTLASS_DEVICE StagedFirstProduct(SharedStorage &shared, Params const &params,
+                                    Schedule const &schedule, ChainedGemmThread const &thread)
       : shared_(shared),
         mma_(shared, thread.index, thread.warp, thread.lane),
-        tiles_(tiles(problem, step, thread)) {
-    mma_.prologue(tiles_);
-  }
-
-  /// Requests the first loads of a step. No thread reads shared memory any more.
-  CUTLASS_DEVICE void request(ChainedGemmProblem const &problem, ChainedGemmStep const &step, bool,
-                              ChainedGemmThread const &thread) {
-    mma_ = Mma(shared_, thread.index, thread.warp, thread.lane);
-    tiles_ = tiles(problem, step, thread);
-    mma_.prologue(tiles_);
-  }
-
-  /// Comes before compute().
-  CUTLASS_DEVICE void acquire() {
-    if (tiles_.k <= 0) {
-      // The main loop has nothing to wait for, but b1 is on its way.
-      cutlass::arch::cp_async_wait<0>();
+        tiles_(tiles(params, schedule.step(), thread)) {
+    if (Config::kEarlyPrologue) {
+      mma_.prologue(tiles_);
     }
   }
 
-  /// intermediate = a b0. All asynchronous copies have arrived when it returns.
-  CUTLASS_DEVICE void compute(typename Mma::FragmentC &intermediate, int,
-                              ChainedGemmThread const &) {
+  /// intermediate = a b0 for the schedule's step. When it returns, all asynchronous copies issued
+  /// before it have arrived and are visible, and the next step's first loads are requested.
+  CUTLASS_DEVICE void compute(typename Mma::FragmentC &intermediate, Params const &params,
+                              Schedule const &schedule, ChainedGemmThread const &thread) {
     intermediate.clear();
+    if (!Config::kEarlyPrologue) {
+      mma_.prologue(tiles_);
+    }
+    if (tiles_.k <= 0) {
+      cutlass::arch::cp_async_wait<0>();
+    }
     mma_.mainloop(tiles_, intermediate);
-  }
-
-  /// No thread reads shared memory any more when it returns.
-  CUTLASS_DEVICE void release() {
     if (Mma::kNeedsBarrierAfter) {
       __syncthreads();
+    }
+    Schedule next = schedule;
+    next.advance();
+    if (next.has_step()) {
+      mma_ = Mma(shared_, thread.index, thread.warp, thread.lane);
+      tiles_ = tiles(params, next.step(), thread);
+      if (Config::kEarlyPrologue) {
+        mma_.prologue(tiles_);
+      }
     }
   }
 
  private:
   /// Both operands are visited alike, partial k tile first.
-  CUTLASS_DEVICE static typename Mma::Tiles tiles(ChainedGemmProblem const &problem,
-                                                  ChainedGemmStep const &step,
+  CUTLASS_DEVICE static typename Mma::Tiles tiles(Params const &params, ChainedGemmStep const &step,
                                                   ChainedGemmThread const &thread) {
+    auto const problem =
+        chained_gemm_problem<Element, typename Config::ElementOutput>(params, step.problem);
     using IteratorA = typename Mma::IteratorA;
     using IteratorB = typename Mma::IteratorB;
     auto *a = static_cast<Element *>(const_cast<void *>(problem.a));
@@ -135,92 +134,163 @@ class StreamedFirstProduct {
   typename Mma::Tiles tiles_;
 };
 
-/// The product of a whole tile of a with all of b0, which stays in shared memory from tile to tile:
-/// k0 up to kMaxK0. Keeps no iterators from tile to tile, and one operand fragment at a time.
-template <class Config>
-class ResidentFirstProduct {
+/// The product section by section of 64 columns of a, which come through a ring of buffers: blocks
+/// request them kStages - 1 sections ahead, across tiles, so that loads never pause.
+///
+/// b0 stays in shared memory from tile to tile where it fits (`Config::kResidentK0` rows); else its
+/// sections come through the ring beside those of a. Rows of 16-byte vectors.
+template <class Config, class Schedule>
+class RingFirstProduct {
  public:
   using Element = typename Config::Element;
-  using Core = typename Config::ResidentProduct::Core;
+  using Params = ChainedGemmParams;
+  using Core = typename Config::RingProduct::Core;
   using WarpMma = typename Core::MmaTensorOp;
   static constexpr int kThreads = Core::kThreads;
-  static constexpr int kMaxK0 = 128;
-  static constexpr int kSection = Config::kSection;
+  static constexpr int kStages = Config::kStages;
+  static constexpr int kSection = Core::Shape::kK;
+  static constexpr bool kResident = Config::kResidentK0 > 0;
+  /// Rows of b0's buffer.
+  static constexpr int kRowsB0 = kResident ? Config::kResidentK0 : kStages * kSection;
 
   struct SharedStorage {
-    alignas(128) Element a[Config::kRows * kMaxK0];
-    alignas(128) Element b0[kMaxK0 * Config::kN0];
+    alignas(128) Element a[kStages][Config::kRows * kSection];
+    alignas(128) Element b0[kRowsB0 * Config::kN0];
   };
 
-  CUTLASS_DEVICE ResidentFirstProduct(SharedStorage &shared, ChainedGemmThread const &thread,
-                                      ChainedGemmProblem const &problem,
-                                      ChainedGemmStep const &step)
-      : shared_(shared) {
-    request(problem, step, false, thread);
-  }
-
-  /// Requests a step's tile of a, and b0 unless it lies there. No thread reads shared memory any
-  /// more.
-  CUTLASS_DEVICE void request(ChainedGemmProblem const &problem, ChainedGemmStep const &step,
-                              bool has_b0, ChainedGemmThread const &thread) {
-    k0_ = problem.k0;
-    CopyA::copy(shared_.a, static_cast<Element const *>(problem.a) + step.row * problem.stride_a,
-                problem.stride_a, problem.m - step.row, k0_, k0_, thread.index);
-    if (!has_b0) {
-      auto const *b0 = static_cast<Element const *>(problem.b0);
-      CUTLASS_PRAGMA_UNROLL
-      for (int column = 0; column < Config::kN0; column += kSection) {
-        CopyB::copy(shared_.b0 + column * kMaxK0, b0 + column, problem.stride_b0, k0_,
-                    problem.n0 - column, k0_, thread.index);
-      }
+  /// Requests the first loads of the schedule's step, which exists.
+  CUTLASS_DEVICE RingFirstProduct(SharedStorage &shared, Params const &params,
+                                  Schedule const &schedule, ChainedGemmThread const &thread)
+      : shared_(shared), ahead_(schedule), resident_(schedule.step()) {
+    if (kResident) {
+      load_b0(params, resident_, thread);
+    }
+    if (Config::kEarlyPrologue) {
+      fill(params, thread);
     }
   }
 
-  /// Waits for all asynchronous copies, b1's too, and publishes them.
-  CUTLASS_DEVICE void acquire() {
-    cutlass::arch::cp_async_wait<0>();
-    __syncthreads();
-  }
-
-  /// intermediate = a times columns `column` ... of b0
-  CUTLASS_DEVICE void compute(typename WarpMma::FragmentC &intermediate, int column,
-                              ChainedGemmThread const &thread) {
+  /// intermediate = a b0 for the schedule's step. When it returns, all asynchronous copies issued
+  /// before the object was made are visible to all threads.
+  CUTLASS_DEVICE void compute(typename WarpMma::FragmentC &intermediate, Params const &params,
+                              Schedule const &schedule, ChainedGemmThread const &thread) {
+    ChainedGemmStep const &step = schedule.step();
     intermediate.clear();
-    typename WarpMma::IteratorA iterator_a({shared_.a, LayoutA::packed({Config::kRows, kMaxK0})},
+    if (kResident && !step.shares_b0(resident_)) {
+      __syncthreads();  // no thread reads the last problem's b0 any more
+      resident_ = step;
+      load_b0(params, resident_, thread);
+      cutlass::arch::cp_async_fence();
+      cutlass::arch::cp_async_wait<0>();  // the loop publishes it
+    }
+    if (!Config::kEarlyPrologue) {
+      __syncthreads();  // no thread reads a slot any more
+      step_requested_ = false;
+      fill(params, thread);
+    }
+    int const k0 = problem_of(params, step).k0;
+    typename WarpMma::IteratorB iterator_b({shared_.b0, LayoutB::packed({kRowsB0, Config::kN0})},
                                            thread.lane);
-    iterator_a.add_tile_offset({thread.warp, 0});
-    typename WarpMma::IteratorB iterator_b(
-        {shared_.b0 + column * kMaxK0, LayoutB::packed({kMaxK0, kSection})}, thread.lane);
     CUTLASS_PRAGMA_NO_UNROLL
-    for (int k = 0; k < k0_; k += Core::Shape::kK) {
-      CUTLASS_PRAGMA_UNROLL
-      for (int i = 0; i < Core::Shape::kK / WarpMma::InstructionShape::kK; ++i) {
-        typename WarpMma::FragmentA a;
-        typename WarpMma::FragmentB b;
-        iterator_a.load(a);
-        iterator_b.load(b);
-        ++iterator_a;
-        ++iterator_b;
-        warp::MmaColumnOrder<WarpMma>()(intermediate, a, b);
+    for (int k = 0; k == 0 || k < k0; k += kSection) {  // without a column one section of zeros
+      cutlass::arch::cp_async_wait<kStages - 2>();
+      __syncthreads();  // the section is visible, and no thread reads the one before it any more
+      request(params, thread);
+      if (!kResident) {
+        iterator_b = typename WarpMma::IteratorB(
+            {shared_.b0 + slot_ * kSection * Config::kN0, LayoutB::packed({kSection, Config::kN0})},
+            thread.lane);
       }
+      multiply(intermediate, iterator_b, thread);
+      slot_ = next(slot_);
     }
   }
-
-  /// No thread reads shared memory any more when it returns.
-  CUTLASS_DEVICE void release() { __syncthreads(); }
 
  private:
   using LayoutA = typename Core::SmemLayoutA;
   using LayoutB = typename Core::SmemLayoutB;
   using CopyA = ChainedGemmOperandCopy<Element, typename Core::IteratorThreadMapA,
-                                       typename Core::SmemIteratorA, LayoutA, Config::kRows, kMaxK0,
-                                       1, Config::kAlignment == 8>;
-  using CopyB = ChainedGemmOperandCopy<Element, typename Core::IteratorThreadMapB,
-                                       typename Core::SmemIteratorB, LayoutB, kMaxK0, kSection, 0,
-                                       Config::kAlignment == 8>;
+                                       typename Core::SmemIteratorA, LayoutA, Config::kRows,
+                                       kSection, 1, true>;
+  template <int kRows>
+  using CopyB =
+      ChainedGemmOperandCopy<Element, typename Core::IteratorThreadMapB,
+                             typename Core::SmemIteratorB, LayoutB, kRows, Config::kN0, 0, true>;
+
+  CUTLASS_DEVICE static ChainedGemmProblem problem_of(Params const &params,
+                                                      ChainedGemmStep const &step) {
+    return chained_gemm_problem<Element, typename Config::ElementOutput>(params, step.problem);
+  }
+
+  CUTLASS_DEVICE static int next(int slot) { return slot + 1 == kStages ? 0 : slot + 1; }
+
+  CUTLASS_DEVICE void load_b0(Params const &params, ChainedGemmStep const &step,
+                              ChainedGemmThread const &thread) {
+    auto const problem = problem_of(params, step);
+    CopyB<kRowsB0>::copy(shared_.b0, static_cast<Element const *>(problem.b0), problem.stride_b0,
+                         problem.k0, problem.n0, problem.k0 > 0 ? problem.k0 : 1, thread.index);
+  }
+
+  /// Requests as many sections as there are slots but one.
+  CUTLASS_DEVICE void fill(Params const &params, ChainedGemmThread const &thread) {
+    CUTLASS_PRAGMA_NO_UNROLL
+    for (int i = 1; i < kStages; ++i) {
+      request(params, thread);
+    }
+  }
+
+  /// Requests the next section into the next free slot. Late prologues stay within a step.
+  CUTLASS_DEVICE void request(Params const &params, ChainedGemmThread const &thread) {
+    if (ahead_.has_step() && (Config::kEarlyPrologue || !step_requested_)) {
+      ChainedGemmStep const &step = ahead_.step();
+      auto const problem = problem_of(params, step);
+      int const k = section_ahead_ * kSection;
+      CopyA::copy(shared_.a[slot_ahead_],
+                  static_cast<Element const *>(problem.a) + step.row * problem.stride_a + k,
+                  problem.stride_a, problem.m - step.row, problem.k0 - k, kSection, thread.index);
+      if (!kResident) {
+        CopyB<kSection>::copy(
+            shared_.b0 + slot_ahead_ * kSection * Config::kN0,
+            static_cast<Element const *>(problem.b0) + k * problem.stride_b0 + step.chunk,
+            problem.stride_b0, problem.k0 - k, problem.n0 - step.chunk, kSection, thread.index);
+      }
+      slot_ahead_ = next(slot_ahead_);
+      ++section_ahead_;
+      if (section_ahead_ * kSection >= problem.k0) {
+        section_ahead_ = 0;
+        ahead_.advance();
+        step_requested_ = true;
+      }
+    }
+    cutlass::arch::cp_async_fence();
+  }
+
+  /// intermediate += a section of a times rows of b0
+  CUTLASS_DEVICE void multiply(typename WarpMma::FragmentC &intermediate,
+                               typename WarpMma::IteratorB &iterator_b,
+                               ChainedGemmThread const &thread) {
+    typename WarpMma::IteratorA iterator_a(
+        {shared_.a[slot_], LayoutA::packed({Config::kRows, kSection})}, thread.lane);
+    iterator_a.add_tile_offset({thread.warp, 0});
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < kSection / WarpMma::InstructionShape::kK; ++i) {
+      typename WarpMma::FragmentA a;
+      typename WarpMma::FragmentB b;
+      iterator_a.load(a);
+      iterator_b.load(b);
+      ++iterator_a;
+      ++iterator_b;
+      warp::MmaColumnOrder<WarpMma>()(intermediate, a, b);
+    }
+  }
 
   SharedStorage &shared_;
-  int k0_;
+  Schedule ahead_;               ///< at the step whose section is requested next
+  int section_ahead_ = 0;        ///< that section
+  int slot_ahead_ = 0;           ///< and the slot that it goes to
+  bool step_requested_ = false;  ///< all sections of the step that is computed next, or now
+  int slot_ = 0;                 ///< of the section that is computed next
+  ChainedGemmStep resident_;     ///< whose b0 is resident
 };
 
 }  // namespace kernel
