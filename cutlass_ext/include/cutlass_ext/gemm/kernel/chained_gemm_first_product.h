@@ -161,9 +161,9 @@ class RingFirstProduct {
   /// Requests the first loads of the schedule's step, which exists.
   CUTLASS_DEVICE RingFirstProduct(SharedStorage &shared, Params const &params,
                                   Schedule const &schedule, ChainedGemmThread const &thread)
-      : shared_(shared), ahead_(schedule), resident_(schedule.step()) {
+      : shared_(shared), ahead_(schedule), resident_(schedule.step().problem) {
     if (kResident) {
-      load_b0(params, resident_, thread);
+      load_b0(params, schedule.step(), thread);
     }
     if (Config::kEarlyPrologue) {
       fill(params, thread);
@@ -176,10 +176,10 @@ class RingFirstProduct {
                               Schedule const &schedule, ChainedGemmThread const &thread) {
     ChainedGemmStep const &step = schedule.step();
     intermediate.clear();
-    if (kResident && !step.shares_b0(resident_)) {
+    if (kResident && step.problem != resident_) {
       __syncthreads();  // no thread reads the last problem's b0 any more
-      resident_ = step;
-      load_b0(params, resident_, thread);
+      resident_ = step.problem;
+      load_b0(params, step, thread);
       cutlass::arch::cp_async_fence();
       cutlass::arch::cp_async_wait<0>();  // the loop publishes it
     }
@@ -195,14 +195,14 @@ class RingFirstProduct {
     for (int k = 0; k == 0 || k < k0; k += kSection) {  // without a column one section of zeros
       cutlass::arch::cp_async_wait<kStages - 2>();
       __syncthreads();  // the section is visible, and no thread reads the one before it any more
-      request(params, thread);
+      request(slot_ == 0 ? kStages - 1 : slot_ - 1, params, thread);
       if (!kResident) {
         iterator_b = typename WarpMma::IteratorB(
             {shared_.b0 + slot_ * kSection * Config::kN0, LayoutB::packed({kSection, Config::kN0})},
             thread.lane);
       }
       multiply(intermediate, iterator_b, thread);
-      slot_ = next(slot_);
+      slot_ = slot_ + 1 == kStages ? 0 : slot_ + 1;
     }
   }
 
@@ -222,8 +222,6 @@ class RingFirstProduct {
     return chained_gemm_problem<Element, typename Config::ElementOutput>(params, step.problem);
   }
 
-  CUTLASS_DEVICE static int next(int slot) { return slot + 1 == kStages ? 0 : slot + 1; }
-
   CUTLASS_DEVICE void load_b0(Params const &params, ChainedGemmStep const &step,
                               ChainedGemmThread const &thread) {
     auto const problem = problem_of(params, step);
@@ -234,27 +232,26 @@ class RingFirstProduct {
   /// Requests as many sections as there are slots but one.
   CUTLASS_DEVICE void fill(Params const &params, ChainedGemmThread const &thread) {
     CUTLASS_PRAGMA_NO_UNROLL
-    for (int i = 1; i < kStages; ++i) {
-      request(params, thread);
+    for (int i = 0; i < kStages - 1; ++i) {
+      request((slot_ + i) % kStages, params, thread);
     }
   }
 
-  /// Requests the next section into the next free slot. Late prologues stay within a step.
-  CUTLASS_DEVICE void request(Params const &params, ChainedGemmThread const &thread) {
+  /// Requests the next section. Late prologues stay within a step.
+  CUTLASS_DEVICE void request(int slot, Params const &params, ChainedGemmThread const &thread) {
     if (ahead_.has_step() && (Config::kEarlyPrologue || !step_requested_)) {
       ChainedGemmStep const &step = ahead_.step();
       auto const problem = problem_of(params, step);
       int const k = section_ahead_ * kSection;
-      CopyA::copy(shared_.a[slot_ahead_],
+      CopyA::copy(shared_.a[slot],
                   static_cast<Element const *>(problem.a) + step.row * problem.stride_a + k,
                   problem.stride_a, problem.m - step.row, problem.k0 - k, kSection, thread.index);
       if (!kResident) {
         CopyB<kSection>::copy(
-            shared_.b0 + slot_ahead_ * kSection * Config::kN0,
+            shared_.b0 + slot * kSection * Config::kN0,
             static_cast<Element const *>(problem.b0) + k * problem.stride_b0 + step.chunk,
             problem.stride_b0, problem.k0 - k, problem.n0 - step.chunk, kSection, thread.index);
       }
-      slot_ahead_ = next(slot_ahead_);
       ++section_ahead_;
       if (section_ahead_ * kSection >= problem.k0) {
         section_ahead_ = 0;
@@ -287,10 +284,9 @@ class RingFirstProduct {
   SharedStorage &shared_;
   Schedule ahead_;               ///< at the step whose section is requested next
   int section_ahead_ = 0;        ///< that section
-  int slot_ahead_ = 0;           ///< and the slot that it goes to
   bool step_requested_ = false;  ///< all sections of the step that is computed next, or now
   int slot_ = 0;                 ///< of the section that is computed next
-  ChainedGemmStep resident_;     ///< whose b0 is resident
+  int resident_;                 ///< the problem whose b0 is resident
 };
 
 }  // namespace kernel

@@ -53,7 +53,7 @@ struct ChainedGemmRegistersConfig {
   /// Whether operands come through the ring of RingFirstProduct: rows of whole vectors.
   static constexpr bool kRing = kAlignment == 8;
   static constexpr int kStep = 32;
-  static constexpr int kStages = kRing ? (kResidentK0 > 128 ? 7 : 3) : kAlignment == 1 ? 2 : 4;
+  static constexpr int kStages = kRing ? (kResidentK0 > 128 ? 4 : 3) : kAlignment == 1 ? 2 : 4;
   /// Blocks a multiprocessor: what registers and shared memory allow.
   static constexpr int kMinBlocks = kResidentK0 > 128                           ? 1
                                     : kN0 == 64 && kN1 == 64 && kResidentK0 > 0 ? 3
@@ -65,7 +65,12 @@ struct ChainedGemmRegistersConfig {
       detail::ChainedGemmProduct<Arithmetic, cutlass::gemm::GemmShape<kRows, kColumns, 64>,
                                  cutlass::gemm::GemmShape<kWarpRows, kColumns, 64>, 8, 3>;
   using RingProduct = WarpProduct<kN0>;
-  using SecondProduct = WarpProduct<kN1>;
+  /// Columns of the output that a warp holds in registers at once.
+  static constexpr int kColumns = 64;
+  static_assert(kN1 % kColumns == 0, "output tiles are multiples of 64 columns");
+  static_assert(!kAnyN0 || kN1 == kColumns,
+                "output accumulated over chunks stays in registers: take tiles of 64 columns");
+  using SecondProduct = WarpProduct<kColumns>;
   using StagedProduct =
       detail::ChainedGemmProduct<Arithmetic, cutlass::gemm::GemmShape<kRows, kN0, kStep>,
                                  cutlass::gemm::GemmShape<kWarpRows, kN0, kStep>, kAlignment,
@@ -116,7 +121,7 @@ class ChainedGemmRegistersKernel {
 
   struct SharedStorage {
     typename First::SharedStorage first;
-    alignas(128) Element b1[Config::kN0 * Config::kN1];
+    alignas(128) Element b1[Config::kN1 / Config::kColumns][Config::kN0 * Config::kColumns];
   };
 
   CUTLASS_DEVICE void operator()(Params const &params, SharedStorage &shared) const {
@@ -142,12 +147,21 @@ class ChainedGemmRegistersKernel {
         cutlass::arch::cp_async_wait<0>();
         __syncthreads();
       }
-      if (!Config::kAnyN0 || step.chunk == 0) {
-        output.clear();
+      // Rounded at once: it takes half the registers then.
+      typename SecondProduct::FragmentA operands[SecondProduct::kSteps];
+      CUTLASS_PRAGMA_UNROLL
+      for (int i = 0; i < SecondProduct::kSteps; ++i) {
+        operands[i] = SecondProduct::operand(intermediate, i);
       }
-      multiply(intermediate, shared, output, thread);
-      if (step.last) {
-        store(output, params, problem, step, thread);
+      CUTLASS_PRAGMA_NO_UNROLL
+      for (int column = 0; column < Config::kN1; column += Config::kColumns) {
+        if (!Config::kAnyN0 || step.chunk == 0) {
+          output.clear();
+        }
+        multiply(output, operands, shared.b1[column / Config::kColumns], thread.lane);
+        if (step.last) {
+          store(output, params, problem, step, column, thread);
+        }
       }
       schedule.advance();
       if (!schedule.has_step()) {
@@ -173,26 +187,23 @@ class ChainedGemmRegistersKernel {
                                      SharedStorage &shared, ChainedGemmThread const &thread) {
     using Copy = ChainedGemmOperandCopy<Element, typename SecondCore::IteratorThreadMapB,
                                         typename SecondCore::SmemIteratorB, SecondLayout,
-                                        Config::kN0, Config::kN1, 0, kAlignment == 8>;
+                                        Config::kN0, Config::kColumns, 0, kAlignment == 8>;
     auto const problem = problem_of(params, step);
-    Copy::copy(
-        shared.b1,
-        static_cast<Element const *>(problem.b1) + step.chunk * problem.stride_b1 + step.column,
-        problem.stride_b1, problem.n0 - step.chunk, problem.n1 - step.column, Config::kN0,
-        thread.index);
+    auto const *b1 = static_cast<Element const *>(problem.b1) + step.chunk * problem.stride_b1;
+    CUTLASS_PRAGMA_UNROLL
+    for (int i = 0; i < Config::kN1 / Config::kColumns; ++i) {
+      int const column = step.column + i * Config::kColumns;
+      Copy::copy(shared.b1[i], b1 + column, problem.stride_b1, problem.n0 - step.chunk,
+                 problem.n1 - column, Config::kN0, thread.index);
+    }
   }
 
-  /// output += intermediate b1. The intermediate is rounded at once: it takes half the registers
-  /// then.
-  CUTLASS_DEVICE static void multiply(Intermediate const &intermediate, SharedStorage &shared,
-                                      Output &output, ChainedGemmThread const &thread) {
-    typename SecondMma::IteratorB b1({shared.b1, SecondLayout::packed({Config::kN0, Config::kN1})},
-                                     thread.lane);
-    typename SecondProduct::FragmentA operands[SecondProduct::kSteps];
-    CUTLASS_PRAGMA_UNROLL
-    for (int i = 0; i < SecondProduct::kSteps; ++i) {
-      operands[i] = SecondProduct::operand(intermediate, i);
-    }
+  /// output += operands * b1, which lies at `buffer`
+  CUTLASS_DEVICE static void multiply(
+      Output &output, typename SecondProduct::FragmentA const (&operands)[SecondProduct::kSteps],
+      Element *buffer, int lane) {
+    typename SecondMma::IteratorB b1(
+        {buffer, SecondLayout::packed({Config::kN0, Config::kColumns})}, lane);
     CUTLASS_PRAGMA_UNROLL
     for (int i = 0; i < SecondProduct::kSteps; ++i) {
       typename SecondProduct::FragmentB fragment;
@@ -202,15 +213,17 @@ class ChainedGemmRegistersKernel {
     }
   }
 
-  /// The warp's rows of the step's tile: alpha * output + beta * source, rounded once.
+  /// The warp's rows of the step's tile, 64 columns from `column` on: alpha * output + beta *
+  /// source, rounded once.
   CUTLASS_DEVICE static void store(Output const &output, Params const &params,
                                    ChainedGemmProblem const &problem, ChainedGemmStep const &step,
-                                   ChainedGemmThread const &thread) {
+                                   int column, ChainedGemmThread const &thread) {
+    column += step.column;
     int const row = step.row + thread.warp * Config::kWarpRows;
     int const rows = problem.m - row;
-    int const columns = problem.n1 - step.column;
+    int const columns = problem.n1 - column;
     Store const store(
-        static_cast<ElementOutput *>(problem.output) + row * problem.stride_output + step.column,
+        static_cast<ElementOutput *>(problem.output) + row * problem.stride_output + column,
         problem.stride_output, rows, columns, thread.lane);
     if (params.beta == 0.f) {
       store([&](int r, int c) { return params.alpha * output[OutputMap::index(r, c)]; });
@@ -218,8 +231,7 @@ class ChainedGemmRegistersKernel {
     }
     auto const origin = OutputMap::origin(thread.lane);
     auto const *source = static_cast<ElementOutput const *>(problem.source) +
-                         (row + origin.row()) * problem.stride_source + step.column +
-                         origin.column();
+                         (row + origin.row()) * problem.stride_source + column + origin.column();
     store([&](int r, int c) {
       bool const exists = OutputMap::row(r) < rows - origin.row() &&
                           OutputMap::column(c) < columns - origin.column();
