@@ -43,7 +43,8 @@ CASES = {
     ),
     "map_of_something_else": (
         "template struct cutlass_ext::gemm::warp::AccumulatorMap<float>;",
-        "AccumulatorMap knows warp-level operators of 16x8 tensor-op instructions and",
+        "AccumulatorMap knows warp-level operators of 16x8 tensor-op instructions, "
+        "MmaVoltaTensorOp and MmaSimt",
     ),
     "epilogue_of_something_else": (
         "template class cutlass_ext::epilogue::threadblock::RowAwareEpilogue<float, float>;",
