@@ -98,6 +98,16 @@ CONFIGURATIONS = {
         f"{_SM70} GemmShape<64, 32, 32>, Row, Row>",
         "B", False, (64, 64), (64, 64), torch.float16, True, 2,
     ),
+    "sm70_f16_accumulators": (
+        f"{_SM70} GemmShape<32, 32, 32>, Row, Column, 8, half_t>",
+        f"{_SM70} GemmShape<32, 32, 32>, Row, Row>",
+        "A", False, (64, 64), (64, 64), torch.float16, True, 4,
+    ),
+    "sm70_f16_accumulators_b": (
+        f"{_SM70} GemmShape<32, 64, 32>, Row, Column, 8, half_t>",
+        f"{_SM70} GemmShape<32, 64, 32>, Row, Row>",
+        "B", False, (64, 64), (64, 64), torch.float16, True, 8,
+    ),
     "sm70_transposed": (
         f"{_SM70} GemmShape<32, 64, 32>, Row, Column>",
         f"{_SM70} GemmShape<32, 64, 32>, Column, Row>",
@@ -129,7 +139,7 @@ class Problem:
 
     def __init__(self, draw, harness, name):
         self.harness, self.name = harness, name
-        _, _, operand, transposed, produced, shape, self.dtype, row_major, self.vector = (
+        producer, _, operand, transposed, produced, shape, self.dtype, row_major, self.vector = (
             CONFIGURATIONS[name]
         )
         self.operand, self.shape = operand, shape
@@ -139,8 +149,10 @@ class Problem:
         assert vector == self.vector
         generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
         self.source = torch.randn(produced, generator=generator) * 2.0 ** draw(st.integers(-20, 14))
-        if self.dtype == torch.float64:
+        if producer.endswith("double>"):
             self.source = self.source.double()
+        elif producer.endswith("half_t>"):
+            self.source = self.source.half()
         placed = self.source.T if transposed else self.source
         rows, columns = (
             draw(st.integers(0, whole // part - 1)) * part

@@ -196,7 +196,8 @@ struct AccumulatorMap : detail::AccumulatorMapTraits<WarpMma_> {
     CUTLASS_PRAGMA_UNROLL
     for (int bit = 1; bit < 32; bit *= 2) {
       if (kRowMask & unsigned(bit)) {
-        value = op(value, __shfl_xor_sync(0xffffffffu, value, bit));
+        // Types narrower than float travel as float, exactly.
+        value = op(value, T(__shfl_xor_sync(0xffffffffu, value, bit)));
       }
     }
     return value;
