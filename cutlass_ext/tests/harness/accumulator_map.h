@@ -18,15 +18,16 @@ class AccumulatorMapProbe {
  public:
   using Map = cutlass_ext::gemm::warp::AccumulatorMap<WarpMma>;
   using Fragment = typename Map::Fragment;
+  using Element = typename Map::Element;
   static constexpr int kThreads = 32;
   static constexpr int kMinBlocks = 1;
 
   struct Params {
-    float const *fragment;  ///< [32, Fragment::kElements]
-    float *stock;           ///< [rows, ld], stored by the stock iterator
-    float *mapped;          ///< [rows, ld], stored by the map
-    float *maximum;         ///< [32, kRowsPerThread]
-    float *sum;             ///< [32, kRowsPerThread]
+    Element const *fragment;  ///< [32, Fragment::kElements]
+    Element *stock;           ///< [rows, ld], stored by the stock iterator
+    Element *mapped;          ///< [rows, ld], stored by the map
+    Element *maximum;         ///< [32, kRowsPerThread]
+    Element *sum;             ///< [32, kRowsPerThread]
     int ld;
   };
   struct SharedStorage {
@@ -57,10 +58,10 @@ class AccumulatorMapProbe {
 
  private:
   struct Maximum {
-    CUTLASS_DEVICE float operator()(float a, float b) const { return a > b ? a : b; }
+    CUTLASS_DEVICE Element operator()(Element a, Element b) const { return a > b ? a : b; }
   };
   struct Sum {
-    CUTLASS_DEVICE float operator()(float a, float b) const { return a + b; }
+    CUTLASS_DEVICE Element operator()(Element a, Element b) const { return a + b; }
   };
 };
 
@@ -69,11 +70,11 @@ template <class WarpMma>
 void accumulator_map(Arguments arguments) {
   using Probe = AccumulatorMapProbe<WarpMma>;
   typename Probe::Params params;
-  params.fragment = arguments.pointer<float const>();
-  params.stock = arguments.pointer<float>();
-  params.mapped = arguments.pointer<float>();
-  params.maximum = arguments.pointer<float>();
-  params.sum = arguments.pointer<float>();
+  params.fragment = arguments.pointer<typename Probe::Element const>();
+  params.stock = arguments.pointer<typename Probe::Element>();
+  params.mapped = arguments.pointer<typename Probe::Element>();
+  params.maximum = arguments.pointer<typename Probe::Element>();
+  params.sum = arguments.pointer<typename Probe::Element>();
   params.ld = arguments.integer();
   cutlass_ext::launch<Probe>(params, dim3(1), arguments.stream());
 }
@@ -95,9 +96,9 @@ void accumulator_map_shape(Arguments arguments) {
 }
 
 /// Warp-level operators as the stock factories make them.
-template <int kM, int kN>
+template <int kM, int kN, class Element = float>
 using SimtWarpMma =
-    typename SimtMma<GemmShape<kM, kN, 8>, GemmShape<kM, kN, 8>, Row, Row, 2>::Operator;
+    typename SimtMma<GemmShape<kM, kN, 8>, GemmShape<kM, kN, 8>, Row, Row, 2, Element>::Operator;
 template <class Element, int kM, int kN, class Instruction, class Operator>
 using TensorWarpMma = typename cutlass::gemm::warp::DefaultMmaTensorOp<
     GemmShape<kM, kN, 32>, Instruction, Element,
@@ -113,6 +114,11 @@ using Sm80WarpMma =
 template <int kM, int kN>
 using Sm75WarpMma =
     TensorWarpMma<half_t, kM, kN, GemmShape<16, 8, 8>, cutlass::arch::OpMultiplyAdd>;
+template <int kM, int kN, class Accumulator = float>
+using Sm70WarpMma = typename Sm70Mma<GemmShape<kM, kN, 32>, GemmShape<kM, kN, 32>, Row, Column, 8,
+                                     Accumulator>::Operator;
+template <int kM, int kN>
+using Tf32WarpMma = TensorWarpMma<float, kM, kN, GemmShape<16, 8, 8>, cutlass::arch::OpMultiplyAdd>;
 template <int kM, int kN>
 using Tf32x3WarpMma =
     TensorWarpMma<float, kM, kN, GemmShape<16, 8, 8>, cutlass::arch::OpMultiplyAddFastF32>;

@@ -33,8 +33,8 @@ class ResidentOperandProbe {
     void *streamed[2];
     int lda;
     int ldb;
-    float *accumulators;  ///< [2, Shape::kM, Shape::kN], written
-    int *marker;          ///< [kThreads], written once the operand is resident
+    AccumulatorOf<Mma> *accumulators;  ///< [2, Shape::kM, Shape::kN], written
+    int *marker;                       ///< [kThreads], written once the operand is resident
   };
   struct SharedStorage {
     typename Staged::SharedStorage mma;
@@ -76,7 +76,7 @@ class ResidentOperandProbe {
  private:
   template <class Iterator>
   CUTLASS_DEVICE static Iterator iterator_a(Params const &params, void *data) {
-    if constexpr (std::is_same<Iterator, IteratorA>::value) {
+    if constexpr (cutlass::platform::is_same<Iterator, IteratorA>::value) {
       return iterate<Iterator>(static_cast<typename Iterator::Element *>(data), params.lda,
                                params.m, params.k);
     } else {
@@ -85,7 +85,7 @@ class ResidentOperandProbe {
   }
   template <class Iterator>
   CUTLASS_DEVICE static Iterator iterator_b(Params const &params, void *data) {
-    if constexpr (std::is_same<Iterator, IteratorB>::value) {
+    if constexpr (cutlass::platform::is_same<Iterator, IteratorB>::value) {
       return iterate<Iterator>(static_cast<typename Iterator::Element *>(data), params.ldb,
                                params.k, params.n);
     } else {
@@ -108,7 +108,7 @@ void resident_operand(Arguments arguments) {
   params.streamed[1] = arguments.pointer<void>();
   params.lda = arguments.integer();
   params.ldb = arguments.integer();
-  params.accumulators = arguments.pointer<float>();
+  params.accumulators = arguments.pointer<AccumulatorOf<Mma>>();
   params.marker = arguments.pointer<int>();
   cutlass_ext::launch<Probe>(params, dim3(1), arguments.stream());
 }

@@ -6,6 +6,7 @@
 #include "cutlass/epilogue/thread/linear_combination.h"
 #include "cutlass/epilogue/threadblock/default_epilogue_simt.h"
 #include "cutlass/epilogue/threadblock/default_epilogue_tensor_op.h"
+#include "cutlass/epilogue/threadblock/default_epilogue_volta_tensor_op.h"
 #include "cutlass_ext/device/launch.h"
 #include "cutlass_ext/epilogue/threadblock/row_aware_epilogue.h"
 #include "cutlass_ext/gemm/warp/accumulator_map.h"
@@ -14,22 +15,22 @@
 namespace harness {
 
 /// row_data[row] * accumulator + column_data[column], for rows and columns that exist.
-template <class Output>
+template <class Output, class Accumulator = float>
 struct RowAndColumn {
-  float const *row_data;
-  float const *column_data;
+  Accumulator const *row_data;
+  Accumulator const *column_data;
   int rows;
   int columns;
 
   template <int kCount>
   CUTLASS_DEVICE cutlass::Array<Output, kCount> operator()(
-      int row, int column, cutlass::Array<float, kCount> const &accumulators) const {
-    cutlass::Array<float, kCount> result;
+      int row, int column, cutlass::Array<Accumulator, kCount> const &accumulators) const {
+    cutlass::Array<Accumulator, kCount> result;
     for (int i = 0; i < kCount; ++i) {
       bool const exists = row < rows && column + i < columns;
-      result[i] = exists ? row_data[row] * accumulators[i] + column_data[column + i] : 0.f;
+      result[i] = exists ? row_data[row] * accumulators[i] + column_data[column + i] : 0;
     }
-    return cutlass::NumericArrayConverter<Output, float, kCount>()(result);
+    return cutlass::NumericArrayConverter<Output, Accumulator, kCount>()(result);
   }
 };
 
@@ -37,14 +38,15 @@ template <class Mma, class Output, class StockEpilogue>
 class RowAwareEpilogueProbe {
  public:
   using Map = cutlass_ext::gemm::warp::AccumulatorMap<typename Mma::Operator>;
-  using Op = RowAndColumn<Output>;
+  using Accumulator = AccumulatorOf<Mma>;
+  using Op = RowAndColumn<Output, Accumulator>;
   using Epilogue = cutlass_ext::epilogue::threadblock::RowAwareEpilogue<StockEpilogue, Op>;
   using OutputIterator = typename Epilogue::OutputTileIterator;
   static constexpr int kThreads = kThreadsOf<Mma>;
   static constexpr int kMinBlocks = 1;
 
   struct Params {
-    float const *accumulators;  ///< [Mma::Shape::kM, Mma::Shape::kN]
+    Accumulator const *accumulators;  ///< [Mma::Shape::kM, Mma::Shape::kN]
     Output *output;
     int ld;
     Op op;
@@ -72,23 +74,28 @@ template <class Mma, class Output, class StockEpilogue>
 void row_aware_epilogue(Arguments arguments) {
   using Probe = RowAwareEpilogueProbe<Mma, Output, StockEpilogue>;
   typename Probe::Params params;
-  params.accumulators = arguments.pointer<float const>();
+  params.accumulators = arguments.pointer<typename Probe::Accumulator const>();
   params.output = arguments.pointer<Output>();
   params.ld = arguments.integer();
-  params.op.row_data = arguments.pointer<float const>();
-  params.op.column_data = arguments.pointer<float const>();
+  params.op.row_data = arguments.pointer<typename Probe::Accumulator const>();
+  params.op.column_data = arguments.pointer<typename Probe::Accumulator const>();
   params.op.rows = arguments.integer();
   params.op.columns = arguments.integer();
   cutlass_ext::launch<Probe>(params, dim3(1), arguments.stream());
 }
 
-template <class Output, int kVector>
-using StockOp = cutlass::epilogue::thread::LinearCombination<Output, kVector, float, float>;
+template <class Output, int kVector, class Accumulator = float>
+using StockOp =
+    cutlass::epilogue::thread::LinearCombination<Output, kVector, Accumulator, Accumulator>;
 template <class Mma>
 using SimtEpilogue = typename cutlass::epilogue::threadblock::DefaultEpilogueSimt<
-    typename Mma::Shape, typename Mma::Operator, StockOp<float, 1>, 1>::Epilogue;
+    typename Mma::Shape, typename Mma::Operator, StockOp<AccumulatorOf<Mma>, 1, AccumulatorOf<Mma>>,
+    1>::Epilogue;
 template <class Mma, class Output, int kVector>
 using TensorOpEpilogue = typename cutlass::epilogue::threadblock::DefaultEpilogueTensorOp<
+    typename Mma::Shape, typename Mma::Operator, 1, StockOp<Output, kVector>, kVector>::Epilogue;
+template <class Mma, class Output, int kVector>
+using VoltaEpilogue = typename cutlass::epilogue::threadblock::DefaultEpilogueVoltaTensorOp<
     typename Mma::Shape, typename Mma::Operator, 1, StockOp<Output, kVector>, kVector>::Epilogue;
 
 }  // namespace harness

@@ -29,8 +29,8 @@ class SmemOperandWriterProbe {
     int stock;
     int row;  ///< offset of the accumulators in the operand (before transposition)
     int column;
-    float const *source;  ///< [Producer::Shape::kM, Producer::Shape::kN]
-    Element *operand;     ///< the whole operand, in the layout of the iterator, converted
+    AccumulatorOf<Producer> const *source;  ///< [Producer::Shape::kM, Producer::Shape::kN]
+    Element *operand;  ///< the whole operand, in the layout of the iterator, converted
     int ld;
     int rows;  ///< of the operand
     int columns;
@@ -80,7 +80,7 @@ void smem_operand_writer(Arguments arguments) {
   params.stock = arguments.integer();
   params.row = arguments.integer();
   params.column = arguments.integer();
-  params.source = arguments.pointer<float>();
+  params.source = arguments.pointer<AccumulatorOf<Producer>>();
   params.operand = arguments.pointer<typename Probe::Element>();
   params.ld = arguments.integer();
   params.rows = arguments.integer();

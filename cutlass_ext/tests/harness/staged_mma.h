@@ -42,8 +42,8 @@ class StagedMmaProbe {
     int m;
     int n;
     Product<ElementA, ElementB> product[2];
-    float *accumulators;  ///< [Shape::kM, Shape::kN], read and written
-    int *marker;          ///< [kThreads], written after the first prologue
+    AccumulatorOf<Mma> *accumulators;  ///< [Shape::kM, Shape::kN], read and written
+    int *marker;                       ///< [kThreads], written after the first prologue
   };
   struct SharedStorage {
     typename Staged::SharedStorage mma;
@@ -121,7 +121,7 @@ void staged_mma(Arguments arguments) {
     product.lda = arguments.integer();
     product.ldb = arguments.integer();
   }
-  params.accumulators = arguments.pointer<float>();
+  params.accumulators = arguments.pointer<AccumulatorOf<Mma>>();
   params.marker = arguments.pointer<int>();
   cutlass_ext::launch<Probe>(params, dim3(1), arguments.stream());
 }

@@ -17,10 +17,11 @@ using cutlass::gemm::Operand;
 using Row = cutlass::layout::RowMajor;
 using Column = cutlass::layout::ColumnMajor;
 
-/// f32 on CUDA cores; two stages give MmaPipelined, more MmaMultistage.
-template <class Shape, class WarpShape, class LayoutA, class LayoutB, int kStages>
+/// f32 (f64) on CUDA cores; two stages give MmaPipelined, more MmaMultistage.
+template <class Shape, class WarpShape, class LayoutA, class LayoutB, int kStages,
+          class Element = float>
 using SimtMma = typename cutlass::gemm::threadblock::DefaultMma<
-    float, LayoutA, 1, float, LayoutB, 1, float, Row, cutlass::arch::OpClassSimt,
+    Element, LayoutA, 1, Element, LayoutB, 1, Element, Row, cutlass::arch::OpClassSimt,
     cutlass::arch::Sm80, Shape, WarpShape, GemmShape<1, 1, 1>, kStages,
     cutlass::arch::OpMultiplyAdd>::ThreadblockMma;
 
@@ -39,12 +40,30 @@ template <class Shape, class WarpShape, class LayoutA, class LayoutB, int kStage
 using Tf32x3Mma = Sm80Mma<float, Shape, WarpShape, GemmShape<16, 8, 8>, LayoutA, LayoutB, kStages,
                           cutlass::arch::OpMultiplyAddFastF32, kAlignment>;
 
+/// f32, rounded to tf32.
+template <class Shape, class WarpShape, class LayoutA, class LayoutB, int kStages,
+          int kAlignment = 4>
+using Tf32Mma = Sm80Mma<float, Shape, WarpShape, GemmShape<16, 8, 8>, LayoutA, LayoutB, kStages,
+                        cutlass::arch::OpMultiplyAdd, kAlignment>;
+
 /// Tensor cores, Sm75: f16, two stages.
-template <class Shape, class WarpShape, class LayoutA, class LayoutB>
+template <class Shape, class WarpShape, class LayoutA, class LayoutB, int kAlignment = 8>
 using Sm75Mma = typename cutlass::gemm::threadblock::DefaultMma<
-    half_t, LayoutA, 8, half_t, LayoutB, 8, float, Row, cutlass::arch::OpClassTensorOp,
-    cutlass::arch::Sm75, Shape, WarpShape, GemmShape<16, 8, 8>, 2,
+    half_t, LayoutA, kAlignment, half_t, LayoutB, kAlignment, float, Row,
+    cutlass::arch::OpClassTensorOp, cutlass::arch::Sm75, Shape, WarpShape, GemmShape<16, 8, 8>, 2,
     cutlass::arch::OpMultiplyAdd>::ThreadblockMma;
+
+/// Tensor cores, Sm70: f16, two stages; warp tiles are multiples of 32x32.
+template <class Shape, class WarpShape, class LayoutA, class LayoutB, int kAlignment = 8,
+          class Accumulator = float>
+using Sm70Mma = typename cutlass::gemm::threadblock::DefaultMma<
+    half_t, LayoutA, kAlignment, half_t, LayoutB, kAlignment, Accumulator, Row,
+    cutlass::arch::OpClassTensorOp, cutlass::arch::Sm70, Shape, WarpShape, GemmShape<8, 8, 4>, 2,
+    cutlass::arch::OpMultiplyAdd>::ThreadblockMma;
+
+/// Type of an Mma's accumulators.
+template <class Mma>
+using AccumulatorOf = typename Mma::FragmentC::Element;
 
 template <class Mma>
 inline constexpr int kThreadsOf = 32 * Mma::Base::WarpCount::kCount;
@@ -70,15 +89,16 @@ CUTLASS_DEVICE void for_each(int lane, F f) {
 template <class Mma>
 struct AccumulatorTile {
   using Map = cutlass_ext::gemm::warp::AccumulatorMap<typename Mma::Operator>;
+  using Element = AccumulatorOf<Mma>;
 
-  CUTLASS_DEVICE static void load(typename Map::Fragment &fragment, float const *matrix) {
-    float const *tile = matrix + warp_offset();
+  CUTLASS_DEVICE static void load(typename Map::Fragment &fragment, Element const *matrix) {
+    Element const *tile = matrix + warp_offset();
     for_each<Map>(threadIdx.x % 32, [&](int i, int row, int column) {
       fragment[i] = tile[row * Mma::Shape::kN + column];
     });
   }
-  CUTLASS_DEVICE static void store(typename Map::Fragment const &fragment, float *matrix) {
-    float *tile = matrix + warp_offset();
+  CUTLASS_DEVICE static void store(typename Map::Fragment const &fragment, Element *matrix) {
+    Element *tile = matrix + warp_offset();
     for_each<Map>(threadIdx.x % 32, [&](int i, int row, int column) {
       tile[row * Mma::Shape::kN + column] = fragment[i];
     });

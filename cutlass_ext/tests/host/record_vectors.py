@@ -59,8 +59,9 @@ def inputs(case: str) -> np.ndarray:
         words[:] = numbers[..., 0].astype(np.float32).view(np.uint32)
     else:
         raise ValueError(f"{case}: no format {kind}")
-    # Words 8 to 11 are C in float32; 12 and 13 keep the format of A.
-    words[:, 8:12] = numbers[:, 8:12, 0].astype(np.float32).view(np.uint32)
+    # Words 8 to 11 (of m8n8k4: to 15) are C in float32; others keep the format of A.
+    floats = slice(8, 16 if "m8n8k4" in case and case.endswith("f32") else 12)
+    words[:, floats] = numbers[:, floats, 0].astype(np.float32).view(np.uint32)
     return words
 
 

@@ -18,7 +18,7 @@ def _launch(threads=32, blocks=1, shared=0, opt_in=0, arch=80):
     return call("faults.cu", "launch_empty", threads, blocks, shared, opt_in, arch=arch)
 
 
-@pytest.mark.parametrize("arch", [80, 90])
+@pytest.mark.parametrize("arch", [70, 80, 90])
 def test_shared_memory_up_to_the_architecture_limit(arch):
     limit = LIMITS[arch] * 1024
     assert _launch(shared=limit, opt_in=limit, arch=arch) is None
@@ -33,7 +33,9 @@ def test_shared_memory_above_48_kib_needs_the_attribute():
     assert _launch(shared=48 * 1024, arch=75) is None
     message = _launch(shared=48 * 1024 + 16, arch=75)
     assert "need cudaFuncSetAttribute" in message
-    assert _launch(shared=64 * 1024, opt_in=64 * 1024, arch=75) is None
+    limit = LIMITS[75] * 1024
+    assert _launch(shared=limit, opt_in=limit, arch=75) is None
+    assert f"sm_75 has {limit} bytes" in _launch(shared=limit + 1, arch=75)
 
 
 @pytest.mark.parametrize(

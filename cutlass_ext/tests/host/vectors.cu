@@ -165,8 +165,8 @@ CUTLASS_EXT_CASE(int_movmatrix) {
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;\n" : "=r"(out[0]) : "r"(in[0]));
 }
 
-// A from words 0-3, B from 4-5, C from 8-11. The prefix of a name is the format of A and B; C is
-// read in the same words' meaning as integers by the recorder.
+// A from words 0-3, B from 4-5, C from 8-11 (of m8n8k4: from 8-15). The prefix of a name is the
+// format of A and B; C is read in the same words' meaning as integers by the recorder.
 
 #define CUTLASS_EXT_MMA_F32(name, shape, type)                                                \
   CUTLASS_EXT_CASE(name) {                                                                    \
@@ -208,6 +208,35 @@ CUTLASS_EXT_CASE(half_mma_m16n8k8_f16) {
       : "=r"(out[0]), "=r"(out[1])
       : "r"(in[0]), "r"(in[1]), "r"(in[4]), "r"(in[12]), "r"(in[13]));
 }
+
+// Volta's instruction, in the layouts of operands that CUTLASS uses it with.
+#define CUTLASS_EXT_MMA_QUAD_PAIR_F32(name, layouts)                                              \
+  CUTLASS_EXT_CASE(name) {                                                                        \
+    asm volatile("mma.sync.aligned.m8n8k4." layouts                                               \
+                 ".f32.f16.f16.f32 {%0, %1, %2, %3, %4, %5, %6, %7}, {%8, %9}, {%10, %11}, "      \
+                 "{%12, %13, %14, %15, %16, %17, %18, %19};\n"                                    \
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3]), "=r"(out[4]),          \
+                   "=r"(out[5]), "=r"(out[6]), "=r"(out[7])                                       \
+                 : "r"(in[0]), "r"(in[1]), "r"(in[4]), "r"(in[5]), "r"(in[8]), "r"(in[9]),        \
+                   "r"(in[10]), "r"(in[11]), "r"(in[12]), "r"(in[13]), "r"(in[14]), "r"(in[15])); \
+  }
+#define CUTLASS_EXT_MMA_QUAD_PAIR_F16(name, layouts)                                            \
+  CUTLASS_EXT_CASE(name) {                                                                      \
+    asm volatile("mma.sync.aligned.m8n8k4." layouts                                             \
+                 ".f16.f16.f16.f16 {%0, %1, %2, %3}, {%4, %5}, {%6, %7}, {%8, %9, %10, %11};\n" \
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])                       \
+                 : "r"(in[0]), "r"(in[1]), "r"(in[4]), "r"(in[5]), "r"(in[12]), "r"(in[13]),    \
+                   "r"(in[14]), "r"(in[15]));                                                   \
+  }
+
+CUTLASS_EXT_MMA_QUAD_PAIR_F32(half_mma_m8n8k4_row_row_f32, "row.row")
+CUTLASS_EXT_MMA_QUAD_PAIR_F32(half_mma_m8n8k4_row_col_f32, "row.col")
+CUTLASS_EXT_MMA_QUAD_PAIR_F32(half_mma_m8n8k4_col_row_f32, "col.row")
+CUTLASS_EXT_MMA_QUAD_PAIR_F32(half_mma_m8n8k4_col_col_f32, "col.col")
+CUTLASS_EXT_MMA_QUAD_PAIR_F16(half_mma_m8n8k4_row_row_f16, "row.row")
+CUTLASS_EXT_MMA_QUAD_PAIR_F16(half_mma_m8n8k4_row_col_f16, "row.col")
+CUTLASS_EXT_MMA_QUAD_PAIR_F16(half_mma_m8n8k4_col_row_f16, "col.row")
+CUTLASS_EXT_MMA_QUAD_PAIR_F16(half_mma_m8n8k4_col_col_f16, "col.col")
 
 // ---- conversions; `float` inputs are integers, halves of them and values between formats ----
 

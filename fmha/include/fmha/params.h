@@ -2,7 +2,11 @@
 /// Arguments of the attention kernels: trivially copyable, built on the host, free of CUDA headers.
 #pragma once
 
+#if defined(__CUDACC_RTC__)
+#include <cuda/std/cstdint>
+#else
 #include <stdint.h>
+#endif
 
 namespace fmha {
 

@@ -26,7 +26,7 @@ class KernelSpec:
     target: str
     """`"host"` for the CPU, or a GPU architecture as nvcc names it: `"sm_80"`, `"sm_90a"`."""
     arch: int = 80
-    """The architecture that a build for the host pretends to be: 75, 80, 90."""
+    """The architecture that a build for the host pretends to be: 70, 75, 80, 90."""
     mode: str = "plain"
     """Of a build for the host: `"plain"`, `"asan"` or `"instrumented"` (see `cutlass_ext.host`)."""
     include_dirs: tuple[str, ...] = ()

@@ -1,12 +1,13 @@
 /// @file
-/// Launching a kernel that is a class: one entry function, its shared memory, its errors.
+/// Launching a kernel that is a class: its shared memory, its errors.
 #pragma once
 
 #include <cuda_runtime.h>
-#include <stdint.h>
 
 #include <stdexcept>
 #include <string>
+
+#include "cutlass_ext/device/kernel_entry.h"
 
 namespace cutlass_ext {
 
@@ -17,18 +18,6 @@ inline void check(cudaError_t status, char const *what) {
     throw std::runtime_error(std::string(what) + ": " + cudaGetErrorName(status) + ": " +
                              cudaGetErrorString(status));
   }
-}
-
-/// Entry point of `Kernel`, a class with
-///   kThreads, kMinBlocks     launch bounds: threads a block, blocks a multiprocessor
-///   Params                   trivially copyable
-///   SharedStorage            the block's shared memory
-///   operator()(Params const &, SharedStorage &)
-template <class Kernel>
-__global__ void __launch_bounds__(Kernel::kThreads, Kernel::kMinBlocks)
-    kernel_entry(__grid_constant__ typename Kernel::Params const params) {
-  extern __shared__ __align__(128) uint8_t shared_memory[];
-  Kernel()(params, *reinterpret_cast<typename Kernel::SharedStorage *>(shared_memory));
 }
 
 /// Launches `Kernel` on `stream`; an empty grid launches nothing. Throws std::runtime_error where

@@ -28,7 +28,9 @@
 // CuTe asks whether the compiler has the intrinsics that it needs.
 #define CUTE_CVTA_GENERIC_TO_SHARED_ACTIVATED 1
 #define CUTE_ARCH_LDSM_SM75_SUPPORTED 1
+#if CUTLASS_EXT_HOST_EXECUTION >= 750
 #define CUTE_ARCH_LDSM_SM75_ACTIVATED 1
+#endif
 
 // The forms of CUDA's runtime API that only nvcc sees.
 

@@ -14,6 +14,8 @@ from cutlass_ext.testing.device_code import Unit, schedules
 _SIMT = "SimtMma<GemmShape<64, 64, 8>, GemmShape<{}, 8>, Row, Row, 4>"
 _F16 = "Sm80Mma<half_t, GemmShape<{}, 32>, GemmShape<{}, 32>, GemmShape<16, 8, 16>, Row, Row, 3>"
 _TF32 = "Tf32x3Mma<GemmShape<64, 64, 16>, GemmShape<16, 64, 16>, Row, Row, 3>"
+_SM75 = "Sm75Mma<GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, Row, Column>"
+_SM70 = "Sm70Mma<GemmShape<{}, 32>, GemmShape<{}, 32>, Row, Column>"
 # name: (Mma, output type, output vector, tile, dtype)
 CONFIGURATIONS = {
     "simt": (_SIMT.format("32, 32"), "float", 0, (64, 64), torch.float32),
@@ -23,16 +25,40 @@ CONFIGURATIONS = {
     "f16_to_float": (_F16.format("64, 128", "32, 64"), "float", 4, (64, 128), torch.float32),
     "tf32x3": (_TF32, "float", 4, (64, 64), torch.float32),
     "tf32x3_alignment_1": (_TF32, "float", 1, (64, 64), torch.float32),
+    "simt_f64": (
+        _SIMT.format("32, 32").replace("4>", "4, double>"),
+        *("double", 0, (64, 64), torch.float64),
+    ),
+    "tf32": (_TF32.replace("Tf32x3", "Tf32"), "float", 4, (64, 64), torch.float32),
+    "bf16": (
+        _F16.format("128, 32", "32, 32").replace("half_t", "bfloat16_t"),
+        *("bfloat16_t", 8, (128, 32), torch.bfloat16),
+    ),
+    "f16_narrow": (
+        _F16.replace(" 32>", " 64>").format("128, 16", "32, 16").replace("Row, Row", "Row, Column"),
+        *("float", 4, (128, 16), torch.float32),
+    ),
+    "sm75": (_SM75, "half_t", 8, (64, 64), torch.float16),
+    "sm75_to_float": (_SM75, "float", 2, (64, 64), torch.float32),
+    "sm70": (_SM70.format("64, 64", "32, 32"), "half_t", 8, (64, 64), torch.float16),
+    "sm70_alignment_2": (_SM70.format("128, 64", "64, 32"), "half_t", 2, (128, 64), torch.float16),
+    "sm70_to_float": (_SM70.format("128, 128", "64, 64"), "float", 4, (128, 128), torch.float32),
 }
+
+
+def stock_epilogue(mma, output, vector):
+    if not vector:
+        return f"SimtEpilogue<{mma}>"
+    return f"{'Volta' if 'Sm70' in mma else 'TensorOp'}Epilogue<{mma}, {output}, {vector}>"
+
+
 UNIT = Unit(
     name="test_row_aware_epilogue",
     headers=("row_aware_epilogue.h",),
     functions=tuple(
         (
             name,
-            f"row_aware_epilogue<{mma}, {output}, "
-            + (f"TensorOpEpilogue<{mma}, {output}, {vector}>" if vector else f"SimtEpilogue<{mma}>")
-            + ">",
+            f"row_aware_epilogue<{mma}, {output}, {stock_epilogue(mma, output, vector)}>",
         )
         for name, (mma, output, vector, _, _) in CONFIGURATIONS.items()
     ),
@@ -51,9 +77,10 @@ class Problem:
         self.ld = self.columns + vector * draw(st.integers(0, 2))
         generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
         # Small integers: one rounding at the end, exact in every type used here.
-        accumulators = torch.randint(-8, 9, tile, generator=generator).float()
-        row_data = torch.randint(-8, 9, (self.rows,), generator=generator).float()
-        column_data = torch.arange(self.columns).float()
+        computed = torch.float64 if dtype == torch.float64 else torch.float32
+        accumulators = torch.randint(-8, 9, tile, generator=generator).to(computed)
+        row_data = torch.randint(-8, 9, (self.rows,), generator=generator).to(computed)
+        column_data = torch.arange(self.columns).to(computed)
         self.arguments = [harness.tensor(x) for x in (accumulators, row_data, column_data)]
         self.output = harness.tensor(torch.full((tile[0] + 1, self.ld), CANARY, dtype=dtype))
         expected = self.output.cpu().clone()

@@ -14,6 +14,7 @@ _SIMT = "SimtMma<GemmShape<{}>, GemmShape<{}>, Row, {}, {}>"
 _TF32 = "Tf32x3Mma<GemmShape<{}>, GemmShape<{}>, Row, {}, {}, {}>"
 _F16 = "Sm80Mma<half_t, GemmShape<{}>, GemmShape<{}>, GemmShape<16, 8, 16>, Row, {}, {}>"
 _SM75 = "Sm75Mma<GemmShape<{}>, GemmShape<{}>, Row, {}>"
+_SM70 = "Sm70Mma<GemmShape<{}>, GemmShape<{}>, Row, {}, {}>"
 # name: (first product, second product, output vector (0: SIMT), most queries, head and value
 #        dimension, alignment, dtype)
 CONFIGURATIONS = {
@@ -47,7 +48,25 @@ CONFIGURATIONS = {
         _SM75.format("64, 64, 32", "32, 32, 32", "Row"),
         4, 64, 64, 64, 8, torch.float16,
     ),
+    "sm70": (
+        _SM70.format("64, 64, 32", "32, 32, 32", "Column", 8),
+        _SM70.format("64, 64, 32", "32, 32, 32", "Row", 8),
+        4, 64, 64, 64, 8, torch.float16,
+    ),
+    "sm70_alignment_2": (
+        _SM70.format("128, 32, 32", "32, 32, 32", "Column", 2),
+        _SM70.format("128, 64, 32", "64, 32, 32", "Row", 2),
+        2, 128, 64, 64, 2, torch.float16,
+    ),
 }  # fmt: skip
+
+
+def stock_epilogue(mma, vector):
+    if not vector:
+        return f"SimtEpilogue<{mma}>"
+    return f"{'Volta' if 'Sm70' in mma else 'TensorOp'}Epilogue<{mma}, float, {vector}>"
+
+
 UNIT = Unit(
     name="test_chained_products",
     headers=("chained_products.h",),
@@ -55,8 +74,7 @@ UNIT = Unit(
         (
             name,
             f"chained_products<{first}, {second}, "
-            + (f"TensorOpEpilogue<{second}, float, {vector}>>" if vector else "")
-            + (f"SimtEpilogue<{second}>>" if not vector else ""),
+            f"{stock_epilogue(second, vector)}>",
         )
         for name, (first, second, vector, *_) in CONFIGURATIONS.items()
     ),

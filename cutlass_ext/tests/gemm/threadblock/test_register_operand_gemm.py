@@ -37,6 +37,10 @@ CONFIGURATIONS = {
         "Sm75Mma<GemmShape<64, 64, 32>, GemmShape<32, 64, 32>, Row, Row>",
         64, 64, 64, torch.float16,
     ),
+    "sm75_16_rows": (
+        "Sm75Mma<GemmShape<64, 64, 64>, GemmShape<16, 64, 64>, Row, Column>",
+        128, 64, 64, torch.float16,
+    ),
 }  # fmt: skip
 UNIT = Unit(
     name="test_register_operand_gemm",

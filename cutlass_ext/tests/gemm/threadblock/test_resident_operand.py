@@ -45,6 +45,26 @@ CONFIGURATIONS = {
         "Sm75Mma<GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, Row, Column>",
         (64, 64, 32, 2, torch.float16, 8, "k", "k"),
     ),
+    "simt_f64": (
+        "SimtMma<GemmShape<64, 64, 8>, GemmShape<32, 64, 8>, Row, Row, 3, double>",
+        (64, 64, 8, 3, torch.float64, 1, "k", "n"),
+    ),
+    "tf32_narrow": (
+        "Tf32Mma<GemmShape<128, 32, 32>, GemmShape<32, 32, 32>, Row, Column, 3>",
+        (128, 32, 32, 3, torch.float32, 4, "k", "k"),
+    ),
+    "sm75_alignment_4": (
+        "Sm75Mma<GemmShape<128, 128, 32>, GemmShape<64, 64, 32>, Column, Row, 4>",
+        (128, 128, 32, 2, torch.float16, 4, "m", "n"),
+    ),
+    "sm70": (
+        "Sm70Mma<GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, Row, Row>",
+        (64, 64, 32, 2, torch.float16, 8, "k", "n"),
+    ),
+    "sm70_alignment_2": (
+        "Sm70Mma<GemmShape<64, 128, 64>, GemmShape<32, 64, 64>, Column, Column, 2>",
+        (64, 128, 64, 2, torch.float16, 2, "m", "k"),
+    ),
 }
 UNIT = Unit(
     name="test_resident_operand",
@@ -77,6 +97,10 @@ class Problem:
         self.k = extent(tile_k * stages, True)
         padding = align * draw(st.integers(0, 2))
         self.tile = (tile_m, tile_n)
+        double = dtype == torch.float64
+        self.accumulated, self.bits = (
+            (torch.float64, torch.int64) if double else (torch.float32, torch.int32)
+        )
 
         def matrix(rows, columns, row_major):
             lines, length = (rows, columns) if row_major else (columns, rows)
@@ -90,7 +114,7 @@ class Problem:
         self.lda, self.ldb = a[0].shape[1], b[0].shape[1]
 
     def run(self, name, stock, schedule, log=False):
-        accumulators = self.harness.tensor(torch.zeros(2, *self.tile))
+        accumulators = self.harness.tensor(torch.zeros(2, *self.tile, dtype=self.accumulated))
         marker = self.harness.tensor(torch.zeros(1024, dtype=torch.int32))
         records = self.harness.call(
             UNIT,
@@ -114,7 +138,7 @@ def test_equal_to_stock(harness, data, name, operand, schedule):
     stock, _, _ = problem.run(name, True, Schedule())
     result, _, _ = problem.run(name, False, schedule)
     assert not stock.isnan().any()
-    assert torch.equal(result.view(torch.int32), stock.view(torch.int32))
+    assert torch.equal(result.view(problem.bits), stock.view(problem.bits))
 
 
 @given(

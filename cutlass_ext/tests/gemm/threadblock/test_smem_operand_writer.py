@@ -14,6 +14,7 @@ from cutlass_ext.testing.device_code import Schedule, Unit, schedules
 
 _F16 = "GemmShape<16, 8, 16>"
 _BF16 = "Sm80Mma<bfloat16_t, GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, GemmShape<16, 8, 16>,"
+_SM70 = "Sm70Mma<GemmShape<64, 64, 32>,"
 # name: (producer, consumer, operand, transposed,
 #        rows and columns of the producer, of the operand, dtype, operand row major, vector)
 CONFIGURATIONS = {
@@ -67,6 +68,56 @@ CONFIGURATIONS = {
         "Sm75Mma<GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, Row, Row>",
         "A", False, (64, 64), (64, 64), torch.float16, True, 2,
     ),
+    "sm75_transposed_b": (
+        "Sm75Mma<GemmShape<64, 32, 32>, GemmShape<32, 32, 32>, Row, Column>",
+        "Sm75Mma<GemmShape<64, 64, 32>, GemmShape<64, 32, 32>, Row, Column>",
+        "B", True, (64, 32), (64, 64), torch.float16, False, 2,
+    ),
+    "simt_f64": (
+        "SimtMma<GemmShape<64, 16, 8>, GemmShape<32, 16, 8>, Row, Row, 2, double>",
+        "SimtMma<GemmShape<64, 32, 8>, GemmShape<32, 32, 8>, Row, Row, 2, double>",
+        "A", False, (64, 16), (64, 16), torch.float64, True, 2,
+    ),
+    "tf32": (
+        "Tf32Mma<GemmShape<64, 64, 16>, GemmShape<32, 32, 16>, Row, Column, 3>",
+        "Tf32Mma<GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, Row, Row, 4>",
+        "A", False, (64, 64), (64, 128), torch.float32, True, 2,
+    ),
+    "sm70": (
+        f"{_SM70} GemmShape<32, 32, 32>, Row, Column>",
+        f"{_SM70} GemmShape<32, 32, 32>, Row, Row>",
+        "A", False, (64, 64), (64, 64), torch.float16, True, 2,
+    ),
+    "sm70_b_crosswise": (
+        f"{_SM70} GemmShape<32, 32, 32>, Row, Column>",
+        f"{_SM70} GemmShape<32, 32, 32>, Row, Column>",
+        "B", True, (64, 64), (64, 64), torch.float16, False, 2,
+    ),
+    "sm70_b_congruous": (
+        f"{_SM70} GemmShape<64, 32, 32>, Row, Column>",
+        f"{_SM70} GemmShape<64, 32, 32>, Row, Row>",
+        "B", False, (64, 64), (64, 64), torch.float16, True, 2,
+    ),
+    "sm70_f16_accumulators": (
+        f"{_SM70} GemmShape<32, 32, 32>, Row, Column, 8, half_t>",
+        f"{_SM70} GemmShape<32, 32, 32>, Row, Row>",
+        "A", False, (64, 64), (64, 64), torch.float16, True, 4,
+    ),
+    "sm70_f16_accumulators_b": (
+        f"{_SM70} GemmShape<32, 64, 32>, Row, Column, 8, half_t>",
+        f"{_SM70} GemmShape<32, 64, 32>, Row, Row>",
+        "B", False, (64, 64), (64, 64), torch.float16, True, 8,
+    ),
+    "sm70_transposed": (
+        f"{_SM70} GemmShape<32, 64, 32>, Row, Column>",
+        f"{_SM70} GemmShape<32, 64, 32>, Column, Row>",
+        "A", True, (64, 64), (64, 64), torch.float16, False, 2,
+    ),
+    "sm70_transposed_crosswise": (
+        f"{_SM70} GemmShape<32, 32, 32>, Row, Column>",
+        f"{_SM70.replace('64, 64, 32', '64, 64, 64')} GemmShape<32, 32, 64>, Row, Row>",
+        "A", True, (64, 64), (64, 128), torch.float16, True, 1,
+    ),
 }  # fmt: skip
 UNIT = Unit(
     name="test_smem_operand_writer",
@@ -88,7 +139,7 @@ class Problem:
 
     def __init__(self, draw, harness, name):
         self.harness, self.name = harness, name
-        _, _, operand, transposed, produced, shape, self.dtype, row_major, self.vector = (
+        producer, _, operand, transposed, produced, shape, self.dtype, row_major, self.vector = (
             CONFIGURATIONS[name]
         )
         self.operand, self.shape = operand, shape
@@ -98,6 +149,10 @@ class Problem:
         assert vector == self.vector
         generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
         self.source = torch.randn(produced, generator=generator) * 2.0 ** draw(st.integers(-20, 14))
+        if producer.endswith("double>"):
+            self.source = self.source.double()
+        elif producer.endswith("half_t>"):
+            self.source = self.source.half()
         placed = self.source.T if transposed else self.source
         rows, columns = (
             draw(st.integers(0, whole // part - 1)) * part

@@ -45,21 +45,61 @@ CONFIGURATIONS = {
         "Sm75Mma<GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, Row, Column>",
         (64, 64, 32, 2, torch.float16, 8, "k", "k"),
     ),
-}
-UNIT = Unit(
-    name="test_staged_mma",
-    headers=("staged_mma.h",),
-    functions=tuple(
-        function
-        for name, (mma, _) in CONFIGURATIONS.items()
-        for function in (
-            (name, f"staged_mma<{mma}>"),
-            (f"{name}_residual_last", f"staged_mma<ResidualLastMma<{mma}>>"),
-        )
+    "simt_f64": (
+        "SimtMma<GemmShape<64, 128, 8>, GemmShape<32, 64, 8>, Column, Row, 2, double>",
+        (64, 128, 8, 2, torch.float64, 1, "m", "n"),
     ),
-    directory=Path(__file__).parents[2] / "harness",
-    logged=True,
-)
+    "f16_narrow_n": (
+        "Sm80Mma<half_t, GemmShape<128, 16, 64>, GemmShape<32, 16, 64>, GemmShape<16, 8, 16>,"
+        " Row, Column, 2, cutlass::arch::OpMultiplyAdd, 4>",
+        (128, 16, 64, 2, torch.float16, 4, "k", "k"),
+    ),
+    "tf32": (
+        "Tf32Mma<GemmShape<128, 32, 16>, GemmShape<32, 32, 16>, Column, Row, 4, 1>",
+        (128, 32, 16, 4, torch.float32, 1, "m", "n"),
+    ),
+    "sm75_alignment_2": (
+        "Sm75Mma<GemmShape<64, 128, 32>, GemmShape<32, 64, 32>, Column, Row, 2>",
+        (64, 128, 32, 2, torch.float16, 2, "m", "n"),
+    ),
+}
+VOLTA = {
+    "sm70": (
+        "Sm70Mma<GemmShape<128, 128, 32>, GemmShape<64, 64, 32>, Row, Column>",
+        (128, 128, 32, 2, torch.float16, 8, "k", "k"),
+    ),
+    "sm70_congruous": (
+        "Sm70Mma<GemmShape<64, 64, 64>, GemmShape<32, 32, 64>, Column, Row, 4>",
+        (64, 64, 64, 2, torch.float16, 4, "m", "n"),
+    ),
+    "sm70_alignment_1": (
+        "Sm70Mma<GemmShape<128, 32, 32>, GemmShape<32, 32, 32>, Row, Column, 1>",
+        (128, 32, 32, 2, torch.float16, 1, "k", "k"),
+    ),
+}
+
+
+def unit(name, configurations, arch):
+    return Unit(
+        name=name,
+        headers=("staged_mma.h",),
+        functions=tuple(
+            function
+            for name, (mma, _) in configurations.items()
+            for function in (
+                (name, f"staged_mma<{mma}>"),
+                (f"{name}_residual_last", f"staged_mma<ResidualLastMma<{mma}>>"),
+            )
+        ),
+        directory=Path(__file__).parents[2] / "harness",
+        logged=True,
+        arch=arch,
+    )
+
+
+UNIT = unit("test_staged_mma", CONFIGURATIONS, 80)
+VOLTA_UNIT = unit("test_staged_mma_sm70", VOLTA, 70)
+CONFIGURATIONS |= VOLTA
 WAYS = {"stock": 0, "staged": 1, "recycled": 2, "at_once": 3}
 
 
@@ -86,6 +126,8 @@ class Problem:
             b = self.operand(k, self.n, contiguous_b == "n", padding)
             self.operands.append((a, b, k))
         self.accumulators = torch.randn(self.tile_m, self.tile_n, generator=self.generator)
+        if self.dtype == torch.float64:
+            self.accumulators = self.accumulators.double()
         self.marker = torch.zeros(1024, dtype=torch.int32)
 
     def operand(self, rows, columns, row_major, padding):
@@ -97,7 +139,8 @@ class Problem:
         # Never without a leading dimension, where a product is empty.
         return self.harness.tensor(values.to(self.dtype)), max(ld, self.align)
 
-    def run(self, unit, function, way, schedule, log=False):
+    def run(self, function, way, schedule, log=False):
+        unit = VOLTA_UNIT if function.startswith("sm70") else UNIT
         accumulators = self.harness.tensor(self.accumulators)
         marker = self.harness.tensor(self.marker)
         arguments = [WAYS[way], self.m, self.n]
@@ -130,7 +173,8 @@ def problem(draw, harness, configuration, most_tiles):
 
 
 def same_bits(a, b):
-    return torch.equal(a.contiguous().view(torch.int32), b.contiguous().view(torch.int32))
+    bits = torch.int64 if a.dtype == torch.float64 else torch.int32
+    return torch.equal(a.contiguous().view(bits), b.contiguous().view(bits))
 
 
 @given(
@@ -141,8 +185,8 @@ def same_bits(a, b):
 )
 def test_equal_to_stock(harness, name, data, schedule, way):
     p = problem(data.draw, harness, CONFIGURATIONS[name][1], 1)
-    stock, _, _ = p.run(UNIT, name, "stock", Schedule())
-    result, _, _ = p.run(UNIT, name, way, schedule)
+    stock, _, _ = p.run(name, "stock", Schedule())
+    result, _, _ = p.run(name, way, schedule)
     assert not stock.isnan().any()
     assert same_bits(result, stock)
 
@@ -156,7 +200,7 @@ def test_equal_to_stock(harness, name, data, schedule, way):
 def test_residual_last_is_a_zero_padded_problem(harness, name, data, schedule, way):
     """With whole tiles of zeros appended the stock Mma visits the same tiles in the same order."""
     p = problem(data.draw, harness, CONFIGURATIONS[name][1], 1)
-    result, _, _ = p.run(UNIT, f"{name}_residual_last", way, schedule)
+    result, _, _ = p.run(f"{name}_residual_last", way, schedule)
     padded = []
     for ((a, lda), (b, ldb), k), layouts in zip(
         p.operands, [CONFIGURATIONS[name][1][6:]] * 2, strict=True
@@ -170,7 +214,7 @@ def test_residual_last_is_a_zero_padded_problem(harness, name, data, schedule, w
             )
         )
     p.operands = padded
-    stock, _, _ = p.run(UNIT, name, "stock", Schedule())
+    stock, _, _ = p.run(name, "stock", Schedule())
     assert not stock.isnan().any()
     assert same_bits(result, stock)
 
@@ -198,7 +242,7 @@ def test_tiles_are_requested_when_promised(logging_harness, name, residual, data
     (a, _), (b, _), k = p.operands[0]
     p.tiles[1] = 0
     function = name if residual == "first" else f"{name}_residual_last"
-    accumulators, log, marker = p.run(UNIT, function, "staged", schedule, log=True)
+    accumulators, log, marker = p.run(function, "staged", schedule, log=True)
 
     tiles = p.tiles[0]
     early_tiles = min(tiles, p.stages - 1)

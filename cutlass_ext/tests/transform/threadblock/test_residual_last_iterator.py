@@ -27,6 +27,27 @@ CONFIGURATIONS = {
     "fragments_along_columns": ("16, 32", "half_t", "Row", 1, (32, 16, 8), 2, False),
     "fragments_column_major": ("16, 8", "float", "Column", 0, (16, 8, 1), 1, False),
     "fragments_pitch_linear": ("32, 8", "float", "PitchLinear", 1, (32, 8, 4), 4, False),
+    "bf16": ("8, 64", "bfloat16_t", "Row", 1, (64, 8, 8), 4, True),
+    "f64": ("16, 16", "double", "Row", 0, (16, 16, 2), 2, True),
+    "fragments_f64": ("8, 16", "double", "Column", 1, (8, 16, 1), 1, False),
+    # As in two-stage Mmas of one warp for tensor cores.
+    "sm70_a": ("32, 32", "half_t", "Row", 1, (32, 32, 8), 8, False),
+    "sm70_b": ("32, 64", "half_t", "Row", 0, (64, 32, 8), 2, False),
+    "sm75_a": ("64, 32", "half_t", "Column", 1, (64, 32, 8), 4, False),
+    "sm75_b": ("32, 32", "half_t", "Column", 0, (32, 32, 8), 8, False),
+}
+# Iterators of these Mmas; their shapes and thread maps are those above.
+STOCK = {
+    "sm70_a": "Sm70Mma<GemmShape<32, 64, 32>, GemmShape<32, 64, 32>, Row, Row, 8>::IteratorA",
+    "sm70_b": "Sm70Mma<GemmShape<32, 64, 32>, GemmShape<32, 64, 32>, Row, Row, 2>::IteratorB",
+    "sm75_a": "Sm75Mma<GemmShape<64, 32, 32>, GemmShape<64, 32, 32>, Column, Column, 4>::IteratorA",
+    "sm75_b": "Sm75Mma<GemmShape<64, 32, 32>, GemmShape<64, 32, 32>, Column, Column, 8>::IteratorB",
+}
+DTYPES = {
+    "half_t": torch.float16,
+    "bfloat16_t": torch.bfloat16,
+    "float": torch.float32,
+    "double": torch.float64,
 }
 THREADS = 32
 SEEK, REWIND, ALONG, ACROSS, CLEAR, NEXT = range(6)
@@ -44,7 +65,7 @@ UNIT = Unit(
     name="test_residual_last_iterator",
     headers=("stock_mma.h", "residual_last_iterator.h"),
     functions=tuple(
-        (name, f"residual_last<{_iterator(*parts)}, {str(parts[-1]).lower()}>")
+        (name, f"residual_last<{STOCK.get(name) or _iterator(*parts)}, {str(parts[-1]).lower()}>")
         for name, parts in CONFIGURATIONS.items()
     ),
     directory=Path(__file__).parents[2] / "harness",
@@ -59,7 +80,7 @@ class Problem:
         tile, element, layout, rank, thread_map, access, self.over_vectors = CONFIGURATIONS[name]
         self.harness, self.name = harness, name
         self.tile, self.rank = tuple(map(int, tile.split(","))), rank
-        self.dtype = torch.float16 if element == "half_t" else torch.float32
+        self.dtype = DTYPES[element]
         # Index of the contiguous coordinate.
         self.contiguous = 1 if layout == "Row" else 0
         unit = [1, 1]
@@ -76,7 +97,7 @@ class Problem:
         padding = draw(st.integers(0, 2)) if draw else 1
         self.ld = self.extent[self.contiguous] + access * padding
         lines = self.extent[1 - self.contiguous]
-        # f16 holds integers up to 2048 exactly.
+        # f16 holds integers up to 2048 exactly; bf16 rounds them, on both sides.
         values = torch.full((lines, max(self.ld, 1)), float("nan"))
         length = self.extent[self.contiguous]
         values[:, :length] = (torch.arange(lines * length) % 2039 + 1).view(lines, length)

@@ -2,9 +2,9 @@
 /// What a chained product is given: one problem, a batch of equal ones, or a list.
 #pragma once
 
-#include <stdint.h>
-
 #include "cutlass/cutlass.h"
+
+#include CUDA_STD_HEADER(cstdint)
 
 namespace cutlass_ext {
 namespace gemm {

@@ -2,10 +2,10 @@
 /// The steps of a persistent chained product that one block takes.
 #pragma once
 
-#include <stdint.h>
-
 #include "cutlass/cutlass.h"
 #include "cutlass_ext/gemm/kernel/chained_gemm_problem.h"
+
+#include CUDA_STD_HEADER(cstdint)
 
 namespace cutlass_ext {
 namespace gemm {

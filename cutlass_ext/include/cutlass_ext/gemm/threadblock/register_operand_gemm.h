@@ -4,6 +4,7 @@
 
 #include "cutlass/array.h"
 #include "cutlass/cutlass.h"
+#include "cutlass/gemm/warp/mma_tensor_op.h"
 #include "cutlass/numeric_conversion.h"
 #include "cutlass/numeric_types.h"
 #include "cutlass_ext/gemm/warp/mma_column_order.h"
@@ -11,6 +12,25 @@
 namespace cutlass_ext {
 namespace gemm {
 namespace threadblock {
+
+namespace detail {
+
+/// Whether a warp-level operator's accumulators lie where it wants operand A.
+template <class WarpMma>
+struct TakesAccumulators {
+  static constexpr bool value = false;
+};
+
+template <class Shape, class ElementA, class LayoutA, class ElementB, class LayoutB, class ElementC,
+          class LayoutC, class Policy, int kPartitionsK>
+struct TakesAccumulators<cutlass::gemm::warp::MmaTensorOp<
+    Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC, LayoutC, Policy, kPartitionsK, false>> {
+  using Instruction = typename Policy::Operator;
+  static constexpr bool value = Instruction::Shape::kM == 16 && Instruction::Shape::kN == 8 &&
+                                cutlass::sizeof_bits<typename Instruction::ElementA>::value == 16;
+};
+
+}  // namespace detail
 
 /// accumulators += convert(source) * b, where `source` are accumulators of an earlier product.
 ///
@@ -35,6 +55,11 @@ namespace threadblock {
 ///                    warps of the source product do not divide its columns
 template <class WarpMma_, int kColumns_>
 class RegisterOperandGemm {
+  // First: what follows names parts that other operators lack.
+  static_assert(detail::TakesAccumulators<WarpMma_>::value,
+                "RegisterOperandGemm: only 16-bit instructions of 16x8x16 and 16x8x8 take "
+                "accumulators as operand A as they lie; write them with SmemOperandWriter");
+
  public:
   using WarpMma = WarpMma_;
   using Instruction = typename WarpMma::ArchMmaOperator;
@@ -48,10 +73,6 @@ class RegisterOperandGemm {
   static constexpr int kStepColumns = Instruction::Shape::kK;
   static constexpr int kSteps = kColumns / kStepColumns;
 
-  static_assert(Instruction::Shape::kM == 16 && Instruction::Shape::kN == 8 &&
-                    cutlass::sizeof_bits<ElementA>::value == 16,
-                "RegisterOperandGemm: only 16-bit instructions of 16x8x16 and 16x8x8 take "
-                "accumulators as operand A as they lie; write them with SmemOperandWriter");
   static_assert(kColumns % kStepColumns == 0,
                 "RegisterOperandGemm: the columns are not a multiple of the instruction's k");
 

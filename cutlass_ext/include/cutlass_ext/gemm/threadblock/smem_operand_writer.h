@@ -6,6 +6,7 @@
 #include "cutlass/cutlass.h"
 #include "cutlass/gemm/gemm.h"
 #include "cutlass/layout/matrix.h"
+#include "cutlass/layout/tensor_op_multiplicand_sm70.h"
 #include "cutlass/layout/tensor_op_multiplicand_sm75.h"
 #include "cutlass/layout/tensor_op_multiplicand_sm80.h"
 #include "cutlass/numeric_conversion.h"
@@ -56,6 +57,28 @@ template <int kBits, int kCrosswise>
 struct ContiguousRun<cutlass::layout::ColumnMajorTensorOpMultiplicandCongruous<kBits, kCrosswise>> {
   static constexpr bool kColumns = false;
   static constexpr int kVector = 128 / kBits;
+};
+// Volta's layouts permute vectors of 16 bytes; where k is contiguous, of 8 bytes.
+template <int kBits>
+struct ContiguousRun<cutlass::layout::ColumnMajorVoltaTensorOpMultiplicandCongruous<kBits>> {
+  static constexpr bool kColumns = false;
+  static constexpr int kVector = 128 / kBits;
+};
+template <int kBits>
+struct ContiguousRun<cutlass::layout::RowMajorVoltaTensorOpMultiplicandBCongruous<kBits>> {
+  static constexpr bool kColumns = true;
+  static constexpr int kVector = 128 / kBits;
+};
+template <int kBits, int kBlock>
+struct ContiguousRun<cutlass::layout::RowMajorVoltaTensorOpMultiplicandCrosswise<kBits, kBlock>> {
+  static constexpr bool kColumns = true;
+  static constexpr int kVector = 64 / kBits;
+};
+template <int kBits, int kBlock>
+struct ContiguousRun<
+    cutlass::layout::ColumnMajorVoltaTensorOpMultiplicandCrosswise<kBits, kBlock>> {
+  static constexpr bool kColumns = false;
+  static constexpr int kVector = 64 / kBits;
 };
 
 }  // namespace detail

@@ -2,10 +2,10 @@
 /// A stock threadblock-level Mma in three steps: prologue, main loop, recycle.
 #pragma once
 
-#include <assert.h>
-
 #include "cutlass/cutlass.h"
 #include "cutlass_ext/gemm/threadblock/rebind_mma.h"
+
+#include CUDA_STD_HEADER(cassert)
 
 namespace cutlass_ext {
 namespace gemm {

@@ -7,6 +7,7 @@
 #include "cutlass/gemm/warp/mma_simt.h"
 #include "cutlass/gemm/warp/mma_tensor_op.h"
 #include "cutlass/gemm/warp/mma_tensor_op_fast_f32.h"
+#include "cutlass/gemm/warp/mma_tensor_op_sm70.h"
 #include "cutlass/layout/matrix.h"
 #include "cutlass/matrix_coord.h"
 
@@ -25,8 +26,8 @@ namespace detail {
 template <class WarpMma>
 struct AccumulatorMapTraits {
   static_assert(sizeof(WarpMma) == 0,
-                "AccumulatorMap knows warp-level operators of 16x8 tensor-op instructions and "
-                "MmaSimt, with row-major accumulators");
+                "AccumulatorMap knows warp-level operators of 16x8 tensor-op instructions, "
+                "MmaVoltaTensorOp and MmaSimt, with row-major accumulators");
 };
 
 /// Instructions of 16 rows and 8 columns (Sm75 and Sm80: f16, bf16, tf32), whose accumulators four
@@ -64,6 +65,49 @@ template <class Shape, class ElementA, class LayoutA, class ElementB, class Layo
 struct AccumulatorMapTraits<cutlass::gemm::warp::MmaTensorOpFastF32<
     Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC, LayoutC, Policy, kPartitionsK, false>>
     : TensorOp16x8Map<Shape, Policy::Operator::Shape::kN> {};
+
+/// Volta's 8x8 instructions, one a quad pair, over tiles of 32 rows and 32 columns: bits 2 and 4 of
+/// the lane choose a strip of 8 rows, bit 3 every other strip of 8 columns. In such a strip an
+/// instruction covers 4 rows and, twice, 4 columns; of each 4x4 block a lane holds a row of four
+/// f16, or of f32 two neighbours in two rows.
+template <class Shape, class ElementA, class LayoutA, class ElementB, class LayoutB, class ElementC,
+          class Policy>
+struct AccumulatorMapTraits<
+    cutlass::gemm::warp::MmaVoltaTensorOp<Shape, ElementA, LayoutA, ElementB, LayoutB, ElementC,
+                                          cutlass::layout::RowMajor, Policy, bool>> {
+  static constexpr bool kFloat = cutlass::sizeof_bits<ElementC>::value == 32;
+  /// Of a 4x4 block, what a lane holds.
+  static constexpr int kBlockRows = kFloat ? 2 : 1;
+  static constexpr int kBlockColumns = kFloat ? 2 : 4;
+  /// Of a 32x32 tile.
+  static constexpr int kTileRows = 2 * kBlockRows;
+  static constexpr int kTileColumns = 4 * kBlockColumns;
+  static constexpr int kRowsPerThread = Shape::kM / 32 * kTileRows;
+  static constexpr int kColumnsPerThread = Shape::kN / 32 * kTileColumns;
+  static constexpr int kRowRun = 1;
+  static constexpr int kColumnRun = kFloat ? 2 : 8;
+
+  CUTLASS_HOST_DEVICE static constexpr int origin_row(int lane) {
+    return (lane >> 2 & 1) * 8 + (lane >> 4 & 1) * 16 + (kFloat ? lane & 1 : lane & 3);
+  }
+  CUTLASS_HOST_DEVICE static constexpr int origin_column(int lane) {
+    return (lane >> 3 & 1) * 8 + (kFloat ? lane & 2 : 0);
+  }
+  CUTLASS_HOST_DEVICE static constexpr int row(int r) {
+    return r / kTileRows * 32 + r / kBlockRows % 2 * 4 + r % kBlockRows * 2;
+  }
+  CUTLASS_HOST_DEVICE static constexpr int column(int c) {
+    return c / kTileColumns * 32 + c / (2 * kBlockColumns) % 2 * 16 + c / kBlockColumns % 2 * 4 +
+           c % kBlockColumns;
+  }
+  /// Instructions: tile column, tile row, block column, block row; eight elements each.
+  CUTLASS_HOST_DEVICE static constexpr int index(int r, int c) {
+    int const tile = c / kTileColumns * (Shape::kM / 32) + r / kTileRows;
+    int const instruction = (tile * 2 + c / kBlockColumns % 2) * 2 + r / kBlockRows % 2;
+    int const strip = c / (2 * kBlockColumns) % 2;
+    return (instruction * 2 + strip) * 4 + r % kBlockRows * kBlockColumns + c % kBlockColumns;
+  }
+};
 
 /// Lanes in `Policy::WarpShape`, numbered by a row-major layout that interleaves rows; each lane
 /// holds blocks of `Policy::LaneMmaShape`, row by row.
@@ -105,8 +149,8 @@ struct AccumulatorMapTraits<
 ///
 /// Stock CUTLASS has the map only inside iterators that load or store the whole tile.
 ///
-/// \tparam WarpMma_  warp-level operator: MmaTensorOp, MmaTensorOpFastF32 (16x8 instructions) or
-///                   MmaSimt; accumulators in row-major layout
+/// \tparam WarpMma_  warp-level operator: MmaTensorOp, MmaTensorOpFastF32 (16x8 instructions),
+///                   MmaVoltaTensorOp or MmaSimt; accumulators in row-major layout
 template <class WarpMma_>
 struct AccumulatorMap : detail::AccumulatorMapTraits<WarpMma_> {
   using WarpMma = WarpMma_;
@@ -152,7 +196,8 @@ struct AccumulatorMap : detail::AccumulatorMapTraits<WarpMma_> {
     CUTLASS_PRAGMA_UNROLL
     for (int bit = 1; bit < 32; bit *= 2) {
       if (kRowMask & unsigned(bit)) {
-        value = op(value, __shfl_xor_sync(0xffffffffu, value, bit));
+        // Types narrower than float travel as float, exactly.
+        value = op(value, T(__shfl_xor_sync(0xffffffffu, value, bit)));
       }
     }
     return value;

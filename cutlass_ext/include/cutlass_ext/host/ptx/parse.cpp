@@ -195,8 +195,9 @@ class Parser {
       instruction.handler = branch;
       return;
     }
-    for (auto *decoder : {decode_integer, decode_floating_point, decode_conversion, decode_memory,
-                          decode_atomic, decode_synchronization, decode_matrix, decode_mma}) {
+    for (auto *decoder :
+         {decode_integer, decode_floating_point, decode_conversion, decode_memory, decode_atomic,
+          decode_synchronization, decode_matrix, decode_mma, decode_quad_pair_mma}) {
       if (decoder(instruction)) {
         return;
       }

@@ -180,5 +180,6 @@ bool decode_atomic(Instruction &instruction);
 bool decode_synchronization(Instruction &instruction);
 bool decode_matrix(Instruction &instruction);
 bool decode_mma(Instruction &instruction);
+bool decode_quad_pair_mma(Instruction &instruction);
 
 }  // namespace cutlass_ext::host::ptx

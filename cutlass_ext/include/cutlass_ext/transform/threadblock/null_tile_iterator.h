@@ -40,7 +40,9 @@ class NullTileIterator {
     static constexpr int kElementsPerAccess = Base::ThreadMap::kElementsPerAccess;
   };
 
-  static constexpr int kAccessesPerVector = Base::kAccessesPerVector;
+  /// As in PredicatedTileAccessIterator; PredicatedTileIterator does not always say.
+  static constexpr int kAccessesPerVector =
+      ThreadMap::kElementsPerAccess / Base::AccessType::kElements;
 
   CUTLASS_HOST_DEVICE void set_iteration_index(int) {}
   CUTLASS_HOST_DEVICE void add_pointer_offset(LongIndex) {}

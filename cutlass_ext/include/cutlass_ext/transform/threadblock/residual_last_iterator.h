@@ -2,13 +2,13 @@
 /// Stock iterators over tiles in global memory, with the partial tile where it belongs: last.
 #pragma once
 
-#include <assert.h>
-
 #include "cutlass/cutlass.h"
 #include "cutlass/layout/matrix.h"
 #include "cutlass/layout/pitch_linear.h"
 #include "cutlass/transform/threadblock/predicated_tile_access_iterator.h"
 #include "cutlass/transform/threadblock/predicated_tile_iterator.h"
+
+#include CUDA_STD_HEADER(cassert)
 
 namespace cutlass_ext {
 namespace transform {
@@ -65,7 +65,8 @@ class ResidualLastPosition {
   using Mask = typename Base::Mask;
 
   static constexpr int kAdvanceRank = Base::kAdvanceRank;
-  static constexpr int kAccessesPerVector = Base::kAccessesPerVector;
+  /// As in PredicatedTileAccessIterator; PredicatedTileIterator does not always say.
+  static constexpr int kAccessesPerVector = ThreadMap::kElementsPerAccess / AccessType::kElements;
   static constexpr bool kResidualLast = true;
 
   /// Of one tensor, built on the host.
