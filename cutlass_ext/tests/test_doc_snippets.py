@@ -14,6 +14,8 @@ PAGES = ROOT / "docs" / "components"
 PREAMBLE = """
 #include "chained_products.h"
 #include "cutlass/functional.h"
+#include "cutlass_ext/epilogue/thread/row_agnostic.h"
+#include "cutlass_ext/epilogue/threadblock/pipelined_source.h"
 #include "cutlass_ext/gemm/threadblock/register_operand_gemm.h"
 #include "cutlass_ext/transform/threadblock/async_tile_copy.h"
 
@@ -22,11 +24,13 @@ using namespace harness;
 using namespace cutlass_ext::gemm::threadblock;
 using namespace cutlass_ext::gemm::warp;
 using namespace cutlass_ext::transform::threadblock;
+using namespace cutlass_ext::epilogue::thread;
 using namespace cutlass_ext::epilogue::threadblock;
 
 using StockMma = Sm80Mma<half_t, GemmShape<64, 64, 32>, GemmShape<16, 64, 32>,
                          GemmShape<16, 8, 16>, Row, Row, 3>;
 using StockEpilogue = TensorOpEpilogue<StockMma, float, 4>;
+using HalfEpilogue = TensorOpEpilogue<StockMma, half_t, 8>;
 using Mma = StockMma;
 using FirstMma = StockMma;
 using SecondMma = StockMma;
@@ -38,6 +42,7 @@ struct Kernel {
   struct Shared {
     StockMma::Base::SharedStorage mma, second;
     StockEpilogue::Base::SharedStorage epilogue;
+    HalfEpilogue::Base::SharedStorage half_epilogue;
   };
   struct Other {
     template <class... T>
@@ -66,6 +71,12 @@ CONTEXT = {
         int rows = 40;
         using Destination = StockEpilogue::OutputTileIterator;
         Destination destination(Destination::Params(Row(64)), nullptr, {rows, 64}, thread);""",
+    "pipelined_source": """
+        float *floats = nullptr;
+        int rows = 40;
+        auto half_destination =
+            iterate_output<HalfEpilogue::OutputTileIterator>(nullptr, 64, rows, 64);
+        float alpha = 1.f, beta = 1.f;""",
 }
 FUNCTION = """
   {types}

@@ -58,7 +58,7 @@ CASES = {
     ),
     "epilogue_of_something_else": (
         "template class cutlass_ext::epilogue::threadblock::RowAwareEpilogue<float, float>;",
-        "RowAwareEpilogue takes cutlass::epilogue::threadblock::Epilogue",
+        "this component takes cutlass::epilogue::threadblock::Epilogue",
     ),
 }
 

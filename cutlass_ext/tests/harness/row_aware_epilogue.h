@@ -3,13 +3,10 @@
 #pragma once
 
 #include "arguments.h"
-#include "cutlass/epilogue/thread/linear_combination.h"
-#include "cutlass/epilogue/threadblock/default_epilogue_simt.h"
-#include "cutlass/epilogue/threadblock/default_epilogue_tensor_op.h"
-#include "cutlass/epilogue/threadblock/default_epilogue_volta_tensor_op.h"
 #include "cutlass_ext/device/launch.h"
 #include "cutlass_ext/epilogue/threadblock/row_aware_epilogue.h"
 #include "cutlass_ext/gemm/warp/accumulator_map.h"
+#include "stock_epilogue.h"
 #include "stock_mma.h"
 
 namespace harness {
@@ -62,10 +59,10 @@ class RowAwareEpilogueProbe {
     typename Map::Fragment accumulators;
     AccumulatorTile<Mma>::load(accumulators, params.accumulators);
     Epilogue epilogue(shared.epilogue, thread, warp, lane);
-    epilogue(params.op,
-             OutputIterator(typename OutputIterator::Params(Row(params.ld)), params.output,
-                            {params.op.rows, params.op.columns}, thread),
-             accumulators);
+    epilogue(
+        params.op,
+        iterate_output<OutputIterator>(params.output, params.ld, params.op.rows, params.op.columns),
+        accumulators);
   }
 };
 
@@ -83,19 +80,5 @@ void row_aware_epilogue(Arguments arguments) {
   params.op.columns = arguments.integer();
   cutlass_ext::launch<Probe>(params, dim3(1), arguments.stream());
 }
-
-template <class Output, int kVector, class Accumulator = float>
-using StockOp =
-    cutlass::epilogue::thread::LinearCombination<Output, kVector, Accumulator, Accumulator>;
-template <class Mma>
-using SimtEpilogue = typename cutlass::epilogue::threadblock::DefaultEpilogueSimt<
-    typename Mma::Shape, typename Mma::Operator, StockOp<AccumulatorOf<Mma>, 1, AccumulatorOf<Mma>>,
-    1>::Epilogue;
-template <class Mma, class Output, int kVector>
-using TensorOpEpilogue = typename cutlass::epilogue::threadblock::DefaultEpilogueTensorOp<
-    typename Mma::Shape, typename Mma::Operator, 1, StockOp<Output, kVector>, kVector>::Epilogue;
-template <class Mma, class Output, int kVector>
-using VoltaEpilogue = typename cutlass::epilogue::threadblock::DefaultEpilogueVoltaTensorOp<
-    typename Mma::Shape, typename Mma::Operator, 1, StockOp<Output, kVector>, kVector>::Epilogue;
 
 }  // namespace harness

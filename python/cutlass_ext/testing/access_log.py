@@ -12,6 +12,11 @@ def _inside(log: np.ndarray, tensor: torch.Tensor) -> np.ndarray:
     return (log["space"] == "global") & (log["address"] >= first) & (log["address"] < last)
 
 
+def accesses_of(log: np.ndarray, tensor: torch.Tensor, kind: str) -> np.ndarray:
+    """Which accesses of the kind begin in a contiguous tensor in global memory."""
+    return _inside(log, tensor) & (log["kind"] == kind)
+
+
 def _count(accesses: np.ndarray, first: int, size: int, elements: int) -> np.ndarray:
     counts = np.zeros(elements, dtype=int)
     start = (accesses["address"].astype(np.int64) - first) // size

@@ -4,42 +4,19 @@
 
 #include "cutlass/array.h"
 #include "cutlass/cutlass.h"
-#include "cutlass/epilogue/threadblock/epilogue.h"
+#include "cutlass_ext/epilogue/threadblock/output_coordinates.h"
+#include "cutlass_ext/epilogue/threadblock/rebind_epilogue.h"
 
 namespace cutlass_ext {
 namespace epilogue {
 namespace threadblock {
 
-namespace detail {
-
-/// A stock epilogue with another output operator.
-template <class Epilogue, class OutputOp>
-struct WithOutputOp {
-  static_assert(sizeof(Epilogue) == 0,
-                "RowAwareEpilogue takes cutlass::epilogue::threadblock::Epilogue");
-};
-
-template <class Shape, class WarpMma, int kPartitionsK, class OutputTileIterator,
-          class AccumulatorFragmentIterator, class WarpTileIterator, class SharedLoadIterator,
-          class StockOutputOp, class Padding, int kFragmentsPerPartition, int kUnroll,
-          class OutputOp>
-struct WithOutputOp<cutlass::epilogue::threadblock::Epilogue<
-                        Shape, WarpMma, kPartitionsK, OutputTileIterator,
-                        AccumulatorFragmentIterator, WarpTileIterator, SharedLoadIterator,
-                        StockOutputOp, Padding, kFragmentsPerPartition, kUnroll>,
-                    OutputOp> {
-  using Type = cutlass::epilogue::threadblock::Epilogue<
-      Shape, WarpMma, kPartitionsK, OutputTileIterator, AccumulatorFragmentIterator,
-      WarpTileIterator, SharedLoadIterator, OutputOp, Padding, kFragmentsPerPartition>;
-};
-
-}  // namespace detail
-
 /// Stores output(i, j) = op(i, j, accumulator(i, j)) for one threadblock tile.
 ///
 /// Stock epilogues hand the output operator nothing but accumulators. Their public call with a
-/// user's source aspect, though, lets that aspect apply the operator; this one has no source and
-/// follows the output iterator to know the coordinates.
+/// user's source aspect, though, lets that aspect apply the operator; the one here has no source
+/// and follows the output iterator to know the coordinates. With a source tensor, give the call an
+/// aspect that has one: PipelinedSource.
 ///
 /// Contract
 ///   - `op(row, column, accumulators)` gets the coordinates, in the output tensor, of the first of
@@ -56,16 +33,13 @@ template <class StockEpilogue, class OutputOp_>
 class RowAwareEpilogue {
  public:
   using OutputOp = OutputOp_;
-  using Epilogue = typename detail::WithOutputOp<StockEpilogue, OutputOp>::Type;
+  using Epilogue = WithOutputOp<StockEpilogue, OutputOp>;
   using SharedStorage = typename Epilogue::Base::SharedStorage;
   using OutputTileIterator = typename Epilogue::OutputTileIterator;
   using AccumulatorTile = typename Epilogue::AccumulatorTile;
   static constexpr int kElementsPerAccess = Epilogue::kElementsPerAccess;
 
-  // Stock factories do not check it: of a tile 96 columns wide over four warps they store 64.
-  static_assert(OutputTileIterator::Fragment::kElements * OutputTileIterator::kIterations *
-                        Epilogue::kBlockThreads ==
-                    Epilogue::Shape::kM * Epilogue::Shape::kN,
+  static_assert(kCoversTile<Epilogue>,
                 "the output iterator's thread map does not cover the tile: choose a tile whose "
                 "extents are powers of two");
 
@@ -75,6 +49,13 @@ class RowAwareEpilogue {
   CUTLASS_DEVICE void operator()(OutputOp const &op, OutputTileIterator destination,
                                  AccumulatorTile const &accumulators) {
     epilogue_(op, destination, accumulators, Coordinates(destination));
+  }
+
+  /// \param source  aspect that applies `op`: PipelinedSource<Epilogue, ...>
+  template <class SourceAspect>
+  CUTLASS_DEVICE void operator()(OutputOp const &op, OutputTileIterator destination,
+                                 AccumulatorTile const &accumulators, SourceAspect const &source) {
+    epilogue_(op, destination, accumulators, source);
   }
 
  private:
@@ -88,30 +69,12 @@ class RowAwareEpilogue {
     CUTLASS_DEVICE void apply_output_operator(
         typename OutputTileIterator::Fragment &output, OutputOp const &op,
         typename Epilogue::SharedLoadIterator::Fragment const &accumulators) {
-      using ThreadMap = typename OutputTileIterator::ThreadMap;
-      using Iterations = typename ThreadMap::Iterations;
-      using Delta = typename ThreadMap::Delta;
       auto *results = reinterpret_cast<typename Epilogue::OutputAccessType *>(&output);
       auto const *operands =
           reinterpret_cast<typename Epilogue::AccumulatorAccessType const *>(&accumulators);
-      CUTLASS_PRAGMA_UNROLL
-      for (int cluster = 0; cluster < Iterations::kCluster; ++cluster) {
-        CUTLASS_PRAGMA_UNROLL
-        for (int group = 0; group < Iterations::kGroup; ++group) {
-          CUTLASS_PRAGMA_UNROLL
-          for (int r = 0; r < Iterations::kRow; ++r) {
-            int const row = position_.thread_start_row() + r * Delta::kRow + group * Delta::kGroup +
-                            cluster * Delta::kCluster;
-            int const first = (r + Iterations::kRow * (group + Iterations::kGroup * cluster)) *
-                              Iterations::kColumn;
-            CUTLASS_PRAGMA_UNROLL
-            for (int c = 0; c < Iterations::kColumn; ++c) {
-              int const column = position_.thread_start_column() + c * Delta::kColumn;
-              results[first + c] = op(row, column, operands[first + c]);
-            }
-          }
-        }
-      }
+      OutputCoordinates<typename OutputTileIterator::ThreadMap>::for_each(
+          position_.thread_start(),
+          [&](int n, int row, int column) { results[n] = op(row, column, operands[n]); });
       ++position_;
     }
 
