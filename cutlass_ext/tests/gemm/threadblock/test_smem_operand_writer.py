@@ -6,8 +6,9 @@ from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
+import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 
 from cutlass_ext.testing.access_log import shared_bytes_written, written_before
 from cutlass_ext.testing.device_code import Schedule, Unit, schedules
@@ -134,19 +135,31 @@ UNIT = Unit(
 CANARY = 0xC5
 
 
+def sizes(harness, name):
+    """Bytes of the dump, threads, elements a write."""
+    result = torch.zeros(3, dtype=torch.int32)
+    harness.call(UNIT, f"{name}_sizes", result)
+    return result.tolist()
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_elements_of_a_write(harness, name):
+    assert sizes(harness, name)[2] == CONFIGURATIONS[name][-1]
+
+
 class Problem:
     """Accumulators, and the operand matrix that has them at one of the places that they fit."""
 
     def __init__(self, draw, harness, name):
         self.harness, self.name = harness, name
+        # What assigns an element of Array<half_t> (array_subbyte.h:133) reads four bytes of the
+        # two, and masks the rest.
+        assume(harness.mode != "asan" or not name.startswith("sm70_f16_accumulators"))
         producer, _, operand, transposed, produced, shape, self.dtype, row_major, self.vector = (
             CONFIGURATIONS[name]
         )
         self.operand, self.shape = operand, shape
-        sizes = torch.zeros(3, dtype=torch.int32)
-        harness.call(UNIT, f"{name}_sizes", sizes)
-        self.bytes, self.threads, vector = sizes.tolist()
-        assert vector == self.vector
+        self.bytes, self.threads, _ = sizes(harness, name)
         generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
         self.source = torch.randn(produced, generator=generator) * 2.0 ** draw(st.integers(-20, 14))
         if producer.endswith("double>"):

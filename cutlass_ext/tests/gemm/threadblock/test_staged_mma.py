@@ -22,22 +22,22 @@ CONFIGURATIONS = {
         "SimtMma<GemmShape<64, 64, 8>, GemmShape<16, 64, 8>, Row, Column, 4>",
         (64, 64, 8, 4, torch.float32, 1, "k", "k"),
     ),
-    "f16_three_stages": (
+    "sm80_f16_three_stages": (
         "Sm80Mma<half_t, GemmShape<128, 64, 32>, GemmShape<32, 64, 32>, GemmShape<16, 8, 16>,"
         " Row, Column, 3>",
         (128, 64, 32, 3, torch.float16, 8, "k", "k"),
     ),
-    "f16_narrow": (
+    "sm80_f16_narrow": (
         "Sm80Mma<half_t, GemmShape<64, 32, 64>, GemmShape<32, 32, 64>, GemmShape<16, 8, 16>,"
         " Column, Row, 4>",
         (64, 32, 64, 4, torch.float16, 8, "m", "n"),
     ),
-    "bf16_alignment_2": (
+    "sm80_bf16_alignment_2": (
         "Sm80Mma<bfloat16_t, GemmShape<64, 64, 32>, GemmShape<32, 32, 32>, GemmShape<16, 8, 16>,"
         " Row, Row, 3, cutlass::arch::OpMultiplyAdd, 2>",
         (64, 64, 32, 3, torch.bfloat16, 2, "k", "n"),
     ),
-    "tf32x3": (
+    "sm80_tf32x3": (
         "Tf32x3Mma<GemmShape<64, 64, 16>, GemmShape<16, 64, 16>, Row, Column, 3>",
         (64, 64, 16, 3, torch.float32, 4, "k", "k"),
     ),
@@ -49,12 +49,12 @@ CONFIGURATIONS = {
         "SimtMma<GemmShape<64, 128, 8>, GemmShape<32, 64, 8>, Column, Row, 2, double>",
         (64, 128, 8, 2, torch.float64, 1, "m", "n"),
     ),
-    "f16_narrow_n": (
+    "sm80_f16_narrow_n": (
         "Sm80Mma<half_t, GemmShape<128, 16, 64>, GemmShape<32, 16, 64>, GemmShape<16, 8, 16>,"
         " Row, Column, 2, cutlass::arch::OpMultiplyAdd, 4>",
         (128, 16, 64, 2, torch.float16, 4, "k", "k"),
     ),
-    "tf32": (
+    "sm80_tf32": (
         "Tf32Mma<GemmShape<128, 32, 16>, GemmShape<32, 32, 16>, Column, Row, 4, 1>",
         (128, 32, 16, 4, torch.float32, 1, "m", "n"),
     ),
@@ -62,8 +62,6 @@ CONFIGURATIONS = {
         "Sm75Mma<GemmShape<64, 128, 32>, GemmShape<32, 64, 32>, Column, Row, 2>",
         (64, 128, 32, 2, torch.float16, 2, "m", "n"),
     ),
-}
-VOLTA = {
     "sm70": (
         "Sm70Mma<GemmShape<128, 128, 32>, GemmShape<64, 64, 32>, Row, Column>",
         (128, 128, 32, 2, torch.float16, 8, "k", "k"),
@@ -79,13 +77,15 @@ VOLTA = {
 }
 
 
-def unit(name, configurations, arch):
+def unit(family, arch=80):
+    """The configurations whose names begin with `family`; several units compile side by side."""
     return Unit(
-        name=name,
+        name=f"test_staged_mma_{family}",
         headers=("staged_mma.h",),
         functions=tuple(
             function
-            for name, (mma, _) in configurations.items()
+            for name, (mma, _) in CONFIGURATIONS.items()
+            if name.split("_")[0] == family
             for function in (
                 (name, f"staged_mma<{mma}>"),
                 (f"{name}_residual_last", f"staged_mma<ResidualLastMma<{mma}>>"),
@@ -97,9 +97,11 @@ def unit(name, configurations, arch):
     )
 
 
-UNIT = unit("test_staged_mma", CONFIGURATIONS, 80)
-VOLTA_UNIT = unit("test_staged_mma_sm70", VOLTA, 70)
-CONFIGURATIONS |= VOLTA
+SIMT = unit("simt")
+SM80 = unit("sm80")
+SM75 = unit("sm75", 75)
+SM70 = unit("sm70", 70)
+UNITS = {"simt": SIMT, "sm80": SM80, "sm75": SM75, "sm70": SM70}
 WAYS = {"stock": 0, "staged": 1, "recycled": 2, "at_once": 3}
 
 
@@ -140,7 +142,7 @@ class Problem:
         return self.harness.tensor(values.to(self.dtype)), max(ld, self.align)
 
     def run(self, function, way, schedule, log=False):
-        unit = VOLTA_UNIT if function.startswith("sm70") else UNIT
+        unit = UNITS[function.split("_")[0]]
         accumulators = self.harness.tensor(self.accumulators)
         marker = self.harness.tensor(self.marker)
         arguments = [WAYS[way], self.m, self.n]

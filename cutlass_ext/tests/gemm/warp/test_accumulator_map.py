@@ -7,7 +7,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
 
 from cutlass_ext.testing.device_code import Unit, schedules
 
@@ -55,8 +55,16 @@ UNIT = Unit(
 )
 
 
+def runs(harness, name):
+    """Not f16 under ASan: what assigns an element of Array<half_t> (array_subbyte.h:133) reads four
+    bytes of the two, and masks the rest."""
+    return harness.mode != "asan" or not name.startswith("sm70_f16")
+
+
 @pytest.mark.parametrize("name", OPERATORS)
 def test_every_warp_shape(harness, name):
+    if not runs(harness, name):
+        pytest.skip("stock Array<half_t> reads past the value that it is given")
     check(harness, name, None, data_seed=0, padding=1)
 
 
@@ -67,6 +75,7 @@ def test_every_warp_shape(harness, name):
     padding=st.integers(0, 5),
 )
 def test_map_is_where_the_stock_iterator_stores(harness, name, schedule, data_seed, padding):
+    assume(runs(harness, name))
     check(harness, name, schedule, data_seed, padding)
 
 
