@@ -16,6 +16,8 @@ PREAMBLE = """
 #include "cutlass/functional.h"
 #include "cutlass_ext/epilogue/thread/row_agnostic.h"
 #include "cutlass_ext/epilogue/threadblock/pipelined_source.h"
+#include "cutlass_ext/epilogue/threadblock/prefetch_iterator.h"
+#include "cutlass_ext/epilogue/threadblock/strided_output_iterator.h"
 #include "cutlass_ext/gemm/threadblock/register_operand_gemm.h"
 #include "cutlass_ext/transform/threadblock/async_tile_copy.h"
 
@@ -77,6 +79,12 @@ CONTEXT = {
         auto half_destination =
             iterate_output<HalfEpilogue::OutputTileIterator>(nullptr, 64, rows, 64);
         float alpha = 1.f, beta = 1.f;""",
+    "strided_output_iterator": """
+        float *output = nullptr;
+        int heads = 8, tokens = 5, columns = 64;""",
+    "prefetch_iterator": """
+        float *gradient = nullptr;
+        int ld = 64, rows = 40, columns = 64;""",
 }
 FUNCTION = """
   {types}

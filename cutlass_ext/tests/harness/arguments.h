@@ -20,6 +20,7 @@ class Arguments {
     return static_cast<T *>(next().p);
   }
   int integer() { return int(next().i); }
+  int64_t long_integer() { return next().i; }
   cudaStream_t stream() const { return stream_; }
 
  private:
