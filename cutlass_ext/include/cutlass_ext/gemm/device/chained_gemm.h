@@ -95,9 +95,9 @@ class ChainedGemm {
     typename Kernel::Params params;
     params.problem = arguments.problem;
     params.batch = arguments.batch;
-    params.problem_count = arguments.batch.count;
-    params.tiles_per_problem = int(Schedule::tiles(arguments.problem));
-    params.tiles = params.tiles_per_problem * arguments.batch.count;
+    params.tiles.groups = arguments.batch.count;
+    params.tiles.tiles_per_group = int(Schedule::tiles(arguments.problem));
+    params.tiles.tiles = params.tiles.tiles_per_group * arguments.batch.count;
     launch(params, arguments.scaling, stream);
   }
 
@@ -120,9 +120,9 @@ class ChainedGemm {
     }
     typename Kernel::Params params;
     params.problems = problems;
-    params.first_tiles = tiles;
-    params.problem_count = arguments.count;
-    params.tiles = first_tiles.back();
+    params.tiles.first_tiles = tiles;
+    params.tiles.groups = arguments.count;
+    params.tiles.tiles = first_tiles.back();
     launch(params, arguments.scaling, stream);
   }
 
@@ -212,7 +212,7 @@ class ChainedGemm {
             "the device's number of multiprocessors");
       blocks = multiprocessors * Kernel::kMinBlocks;
     }
-    blocks = blocks < params.tiles ? blocks : params.tiles;
+    blocks = blocks < params.tiles.tiles ? blocks : params.tiles.tiles;
     cutlass_ext::launch<Kernel>(params, dim3(unsigned(blocks)), stream);
   }
 };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cutlass/cutlass.h"
+#include "cutlass_ext/gemm/kernel/tile_scheduler.h"
 
 #include CUDA_STD_HEADER(cstdint)
 
@@ -48,19 +49,10 @@ struct ChainedGemmParams {
   ChainedGemmBatch batch;
   /// In device memory, for a list of problems; null for a batch.
   ChainedGemmProblem const *problems = nullptr;
-  /// In device memory: each listed problem's first tile, and at last the number of tiles.
-  int const *first_tiles = nullptr;
-  int problem_count = 1;
-  int tiles = 0;
-  int tiles_per_problem = 0;  ///< of a batch
+  GroupedTileScheduler::Params tiles;
   float alpha = 1.f;
   float beta = 0.f;
 };
-
-/// Tiles that cover an extent; for any extent, those close to 2^31 too.
-CUTLASS_HOST_DEVICE constexpr int tiles_along(int extent, int tile) {
-  return extent / tile + (extent % tile != 0);
-}
 
 /// Problem `index` of the batch or list; what a caller does not use of it costs nothing.
 template <class Element, class ElementOutput>

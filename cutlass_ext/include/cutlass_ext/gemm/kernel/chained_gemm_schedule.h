@@ -4,6 +4,7 @@
 
 #include "cutlass/cutlass.h"
 #include "cutlass_ext/gemm/kernel/chained_gemm_problem.h"
+#include "cutlass_ext/gemm/kernel/tile_scheduler.h"
 
 #include CUDA_STD_HEADER(cstdint)
 
@@ -50,17 +51,11 @@ class ChainedGemmSchedule {
 
   /// \param blocks  in the grid: the range of tiles is divided among them
   CUTLASS_DEVICE ChainedGemmSchedule(ChainedGemmParams const &params, int block, int blocks)
-      : params_(params) {
-    tile_ = int(int64_t(params.tiles) * block / blocks);
-    end_ = int(int64_t(params.tiles) * (block + 1) / blocks);
-    step_.problem = 0;
-    if (has_step()) {
-      find_first_problem();
-      begin_tile();
-    }
+      : params_(params), tiles_(params.tiles, block, blocks) {
+    begin_tile();
   }
 
-  CUTLASS_DEVICE bool has_step() const { return tile_ < end_; }
+  CUTLASS_DEVICE bool has_step() const { return tiles_.has_tile(); }
 
   CUTLASS_DEVICE Step const &step() const { return step_; }
 
@@ -69,56 +64,32 @@ class ChainedGemmSchedule {
     if (kAnyN0 && !step_.last) {
       step_.chunk += kN0;
       step_.last = n0_ - step_.chunk <= kN0;
-    } else if (++tile_ < end_) {
+    } else {
+      tiles_.advance();
       begin_tile();
     }
   }
 
  private:
-  /// The last listed problem that begins at or before the first tile.
-  CUTLASS_DEVICE void find_first_problem() {
-    if (params_.problems == nullptr) {
+  CUTLASS_DEVICE void begin_tile() {
+    if (!has_step()) {
       return;
     }
-    int above = params_.problem_count;
-    while (above - step_.problem > 1) {
-      int const middle = (step_.problem + above) / 2;
-      if (params_.first_tiles[middle] <= tile_) {
-        step_.problem = middle;
-      } else {
-        above = middle;
-      }
-    }
-  }
-
-  CUTLASS_DEVICE void begin_tile() {
-    int tile_of_problem;
-    int n1;
-    if (params_.problems == nullptr) {
-      step_.problem = tile_ / params_.tiles_per_problem;
-      tile_of_problem = tile_ % params_.tiles_per_problem;
-      n1 = params_.problem.n1;
-      n0_ = params_.problem.n0;
-    } else {
-      while (tile_ >= params_.first_tiles[step_.problem + 1]) {
-        ++step_.problem;
-      }
-      tile_of_problem = tile_ - params_.first_tiles[step_.problem];
-      n1 = params_.problems[step_.problem].n1;
-      n0_ = params_.problems[step_.problem].n0;
-    }
+    bool const listed = params_.problems != nullptr;
+    int const n1 = listed ? params_.problems[tiles_.group()].n1 : params_.problem.n1;
+    n0_ = listed ? params_.problems[tiles_.group()].n0 : params_.problem.n0;
     int const column_tiles = tiles_along(n1, kN1);
-    step_.row = tile_of_problem / column_tiles * kRows;
-    step_.column = tile_of_problem % column_tiles * kN1;
+    step_.problem = tiles_.group();
+    step_.row = tiles_.tile() / column_tiles * kRows;
+    step_.column = tiles_.tile() % column_tiles * kN1;
     step_.chunk = 0;
     step_.last = !kAnyN0 || n0_ <= kN0;
   }
 
   ChainedGemmParams const &params_;
-  int tile_;
-  int end_;
+  GroupedTileScheduler tiles_;
   int n0_ = 0;
-  Step step_;
+  Step step_{};
 };
 
 }  // namespace kernel
