@@ -9,6 +9,7 @@ import sys
 import torch
 
 from cutlass_ext import fmha
+from cutlass_ext.gemm import chained_gemm, grouped_chained_gemm
 
 # Family, dtype, precision of the kernels under test.
 VARIANTS = (
@@ -47,10 +48,48 @@ def reference(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causa
     return (scores.softmax(-1) @ value).transpose(1, 2)
 
 
+# Chained products: dtype, precision, M, N0, K0, N1. Ring with b0 resident and beside a, chunks of the
+# intermediate, rows of every alignment, the intermediate in shared memory; no column at all.
+PRODUCTS = (
+    (torch.float16, None, 300, 64, 64, 64),
+    (torch.float16, None, 130, 128, 128, 128),
+    (torch.bfloat16, None, 129, 64, 200, 72),
+    (torch.float16, None, 129, 200, 136, 64),
+    (torch.float16, None, 65, 68, 36, 20),
+    (torch.float16, None, 33, 13, 7, 5),
+    (torch.float16, None, 33, 8, 0, 8),
+    (torch.float32, "tf32x3", 130, 100, 36, 68),
+    (torch.float32, "ieee", 70, 33, 17, 9),
+)
+
+
+def wrong_products(generator: torch.Generator) -> int:
+    """Chained products, singly and as a list; how many are wrong."""
+    wrong = 0
+    for dtype, precision, m, n0, k0, n1 in PRODUCTS:
+        a, b0, b1 = (
+            torch.randint(-2, 3, size, generator=generator).to(dtype)
+            for size in ((m, k0), (k0, n0), (n0, n1))
+        )
+        expected = torch.relu(a.double() @ b0.double()) @ b1.double()
+        a, b0, b1 = a.cuda(), b0.cuda(), b1.cuda()
+        options = {"activation": "relu", "precision": precision}
+        options["op"] = "shared" if precision else "registers"
+        outputs = [chained_gemm(a, b0, b1, **options)]
+        outputs += grouped_chained_gemm([a, a[:0], a], [b0] * 3, [b1] * 3, **options)[::2]
+        for output in outputs:
+            # Small integers: exact, unless their sum is rounded to a 16-bit output.
+            difference = (output.cpu().double() - expected).abs()
+            if not (difference <= torch.finfo(dtype).eps * expected.abs()).all():
+                wrong += 1
+                print(f"WRONG: chained {dtype} {precision} {m} {n0} {k0} {n1}", flush=True)
+    return wrong
+
+
 def main() -> int:
     """Run every shape in every variant; 1 where a result is wrong."""
     generator = torch.Generator().manual_seed(0)
-    wrong = 0
+    wrong = wrong_products(generator)
     for family, dtype, precision in VARIANTS:
         for batch, heads, rows, keys, head_dim, value_dim, causal in SHAPES:
             query, key, value = (
@@ -68,7 +107,8 @@ def main() -> int:
             if not difference <= TOLERANCE[dtype]:
                 wrong += 1
                 print(f"WRONG by {difference}: {family} {dtype} {precision}", flush=True)
-    print(f"{len(VARIANTS) * len(SHAPES)} calls, {wrong} wrong", flush=True)
+    calls = len(VARIANTS) * len(SHAPES) + 3 * len(PRODUCTS)
+    print(f"{calls} calls, {wrong} wrong", flush=True)
     return 1 if wrong else 0
 
 
