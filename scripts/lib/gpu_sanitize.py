@@ -48,8 +48,8 @@ def reference(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, causa
     return (scores.softmax(-1) @ value).transpose(1, 2)
 
 
-# Chained products: dtype, precision, M, N0, K0, N1. Ring with b0 resident and beside a, chunks of the
-# intermediate, rows of every alignment, the intermediate in shared memory; no column at all.
+# Chained products: dtype, precision, M, N0, K0, N1. Ring with b0 resident and beside a, chunks of
+# the intermediate, rows of every alignment, the intermediate in shared memory; no column at all.
 PRODUCTS = (
     (torch.float16, None, 300, 64, 64, 64),
     (torch.float16, None, 130, 128, 128, 128),
