@@ -1,8 +1,9 @@
 """Time the components beside the way without them: the suite `components`.
 
 Chained products against `torch.relu_(A @ B0) @ B1`, lists of them against a loop, the intermediate
-in registers against shared memory. The floor beside a time is that of memory: each input read once
-and the output written once, at the speed of a copy measured in the same run.
+in registers against shared memory; epilogues with a source (bench_epilogue.py). The floor beside a
+time is that of memory: each input read once and the output written once, at the speed of a copy
+measured in the same run.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from pathlib import Path
 import torch
 
 from bench_backends import try_once
+from bench_epilogue import EpilogueCell, epilogue_cells, measure_epilogue
 from bench_timing import FULL, QUICK, interleaved, make_clock, sustained
 from cutlass_ext.gemm import chained_gemm, grouped_chained_gemm
 
@@ -53,6 +55,11 @@ class Cell:
         """Each input once and the output once."""
         size = torch.empty((), dtype=getattr(torch, self.dtype)).element_size()
         return size * sum(m * k0 + k0 * n0 + n0 * n1 + m * n1 for m, n0, k0, n1 in self.problems)
+
+    def limited(self, rows: int) -> "Cell":
+        """With no more rows of a in any problem."""
+        problems = tuple((min(m, rows), *rest) for m, *rest in self.problems)
+        return Cell(self.cell, self.dtype, self.precision, problems)
 
 
 def cells() -> list[Cell]:
@@ -177,9 +184,11 @@ def table(rows: list[dict]) -> str:
     ]
     for row in rows:
         rows_of_a = row["M"] if row["M"] is not None else f"{row['problems']} problems"
+        second = f" -> {row['N1']}" if row["N1"] is not None else ""
+        kind = row["precision"] or (f"+ {row['source']}" if "source" in row else "")
         start = (
-            f"| {row['cell']} | {rows_of_a} x {row['N0']} x {row['K0']} -> {row['N1']} | "
-            f"{row['dtype']} {row['precision'] or ''} | {row['backend']} |"
+            f"| {row['cell']} | {rows_of_a} x {row['N0']} x {row['K0']}{second} | "
+            f"{row['dtype']} {kind} | {row['backend']} |"
         )
         if row["error"]:
             lines.append(f"{start} {row['error'].replace('|', '/')} | | | | |")
@@ -211,18 +220,13 @@ def main() -> int:
     arguments = parser.parse_args()
 
     dtypes = arguments.dtype or ["float16", "float32"]
-    chosen = [c for c in cells() if c.dtype in dtypes and re.search(arguments.cells, c.name)]
+    suite = [*cells(), *epilogue_cells()]
+    chosen = [c for c in suite if c.dtype in dtypes and re.search(arguments.cells, c.name)]
     if arguments.list:
         print("\n".join(cell.name for cell in chosen))
         return 0
     if arguments.rows:
-        chosen = [
-            Cell(
-                *(c.cell, c.dtype, c.precision),
-                tuple((min(m, arguments.rows), *rest) for m, *rest in c.problems),
-            )
-            for c in chosen
-        ]
+        chosen = [c.limited(arguments.rows) for c in chosen]
     if arguments.device == "cuda" and not torch.cuda.is_available():
         print("No CUDA GPU is visible to PyTorch; --device cpu tries the benchmark without one.")
         return 2
@@ -232,7 +236,8 @@ def main() -> int:
     print(f"copy: {speed * 1e-12:.2f} TB/s", file=sys.stderr)
     rows = []
     for number, cell in enumerate(chosen, 1):
-        rows += measure(cell, arguments.device, clock, effort, speed)
+        measuring = measure_epilogue if isinstance(cell, EpilogueCell) else measure
+        rows += measuring(cell, arguments.device, clock, effort, speed)
         print(f"[{number}/{len(chosen)}] {cell.name}", file=sys.stderr, flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")
