@@ -10,6 +10,8 @@ from cutlass_ext import jit
 
 _PREAMBLE = """
 #include "cutlass_ext/gemm/threadblock/register_operand_gemm.h"
+#include "pipelined_source.h"
+#include "prefetch_iterator.h"
 #include "residual_last_iterator.h"
 #include "row_aware_epilogue.h"
 #include "staged_mma.h"
@@ -18,6 +20,7 @@ using namespace cutlass_ext::gemm::threadblock;
 template <class Iterator>
 using ResidualLast = cutlass_ext::transform::threadblock::ResidualLast<Iterator>;
 """
+_SIMT = "SimtMma<GemmShape<64, 64, 8>, GemmShape<32, 32, 8>, Row, Row, 4>"
 _TF32 = "Tf32x3Mma<GemmShape<64, {n}, 16>, GemmShape<16, {n}, 16>, Row, Row, 3>"
 CASES = {
     "partial_tile_last_without_zero_fill": (
@@ -59,6 +62,23 @@ CASES = {
     "epilogue_of_something_else": (
         "template class cutlass_ext::epilogue::threadblock::RowAwareEpilogue<float, float>;",
         "this component takes cutlass::epilogue::threadblock::Epilogue",
+    ),
+    "source_of_another_thread_map": (
+        f"template class cutlass_ext::epilogue::threadblock::PipelinedSource<"
+        f"TensorOpEpilogue<{_TF32.format(n=64)}, float, 4>, "
+        f"StockIterator<SimtEpilogue<{_SIMT}>>>;",
+        "source and destination need the same thread map",
+    ),
+    "scatter_over_several_groups": (
+        f"template class PrefetchIterator<StockScatterIterator<SimtEpilogue<{_SIMT}>>>;",
+        "the stock iterator loads wrong rows through indices where its thread map has several "
+        "groups or clusters",
+    ),
+    "prefetch_of_something_else": (
+        "struct Other { using Element = int; using LongIndex = int; using Params = int; "
+        "using TensorCoord = int; }; "
+        "template class cutlass_ext::epilogue::threadblock::detail::LoadAddresses<Other>;",
+        "PrefetchIterator takes cutlass::epilogue::threadblock::PredicatedTileIterator",
     ),
 }
 

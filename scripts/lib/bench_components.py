@@ -1,7 +1,7 @@
 """Time the components beside the way without them: the suite `components`.
 
-Chained products against `torch.relu_(A @ B0) @ B1`, lists of them against a loop; each also without
-the component in question. The floor beside a time is that of memory: each input read once and the
+Chained products against `torch.relu_(A @ B0) @ B1`, lists of them against a loop, epilogues with a
+source against CUTLASS's; each also without the component in question. The floor beside a time is that of memory: each input read once and the
 output written once, at the speed of a copy measured in the same run.
 """
 
@@ -16,17 +16,18 @@ from pathlib import Path
 import torch
 
 import bench_chained_gemm
+import bench_epilogue
 from bench_backends import try_once
 from bench_timing import FULL, QUICK, interleaved, make_clock, sustained
 from cutlass_ext import jit
 
-CELLS = (*bench_chained_gemm.cells(),)
-Cell = bench_chained_gemm.Cell
+CELLS = (*bench_chained_gemm.cells(), *bench_epilogue.cells())
+Cell = bench_chained_gemm.Cell | bench_epilogue.Cell
 
 
 def greatest_error(cell: Cell, calls: dict[str, Callable], name: str) -> float:
     """Greatest difference from the baseline's output, relative to its greatest element."""
-    pairs = [calls[name](), calls[cell.baseline]()]
+    pairs = [cell.arranged(name, calls[name]()), calls[cell.baseline]()]
     output, expected = (p if isinstance(p, list) else [p] for p in pairs)
     greatest = 0.0
     for x, y in zip(output, expected, strict=True):
