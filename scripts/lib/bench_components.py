@@ -1,8 +1,9 @@
 """Time the components beside the way without them: the suite `components`.
 
 Chained products against `torch.relu_(A @ B0) @ B1`, lists of them against a loop, epilogues with a
-source against CUTLASS's; each also without the component in question. The floor beside a time is that of memory: each input read once and the
-output written once, at the speed of a copy measured in the same run.
+source against CUTLASS's; each also without the component in question. The floor beside a time is
+that of memory: each input read once and the output written once, at the speed of a copy measured in
+the same run.
 """
 
 import argparse
