@@ -55,15 +55,19 @@ depths = st.sampled_from((1, 2))
 
 
 class Problem:
-    """Random matrices; whatever lies beside an extent is NaN in the source."""
+    """A tile of random matrices, which may end before it or go on beyond.
+
+    Whatever lies beside an extent is NaN in the source.
+    """
 
     def __init__(self, draw, harness, name, whole=False):
         c = CONFIGURATIONS[name]
-        self.harness, self.name, self.tile = harness, name, c.tile
-        self.rows = c.tile[0] if whole else draw(st.integers(1, c.tile[0]))
-        self.columns = c.tile[1]
+        self.harness, self.name = harness, name
+        self.rows, self.columns = c.tile
         if not whole:
-            self.columns = c.vector * draw(st.integers(1, c.tile[1] // c.vector))
+            self.rows = draw(st.integers(1, c.tile[0]) | st.just(4 * c.tile[0]))
+            self.columns = c.vector * draw(st.integers(1, c.tile[1] // c.vector + 2))
+        self.covered = tuple(map(min, c.tile, (self.rows, self.columns)))
         self.source_ld, self.output_ld = (
             self.columns + c.vector * draw(st.integers(0, 2)) for _ in range(2)
         )
@@ -74,6 +78,7 @@ class Problem:
             return torch.randint(-bound, bound + 1, shape, generator=generator)
 
         self.accumulators = integers(512, *c.tile).float()
+        self.reals = torch.randn(c.tile, generator=generator)
         self.row_data = integers(4, self.rows).float()
         self.column_data = integers(4, self.columns).float()
         fraction = 1 if c.source == "int" else 1024
@@ -97,11 +102,19 @@ class Problem:
             torch.full((self.rows + 1, self.output_ld), CANARY, dtype=self.dtype)
         )
 
-    def canvas(self, result):
-        """`result` with what must not have changed around it."""
+    def canvas(self, result, around=None):
+        """`result` in the tile, with what must not have changed around it."""
         expected = torch.full((self.rows + 1, self.output_ld), CANARY, dtype=self.dtype)
-        expected[: self.rows, : self.columns] = result.to(self.dtype)
+        expected[: self.rows, : self.columns] = around if around is not None else CANARY
+        rows, columns = self.covered
+        expected[:rows, :columns] = result.to(self.dtype)
         return expected
+
+    @property
+    def tiles(self):
+        """Accumulators and source of the tile, as far as it exists."""
+        rows, columns = self.covered
+        return self.accumulators[:rows, :columns], self.source[:rows, :columns]
 
     def call(self, function, *first, source=None, last=(), schedule=None, log=False):
         self.memory = self.padded_source if source is None else source
@@ -149,8 +162,7 @@ scalars = st.integers(-15, 15)
 def test_equals_the_rounded_combination(harness, data, name, depth, alpha, beta, schedule):
     problem = Problem(data.draw, harness, name)
     problem.linear(depth, alpha, beta, schedule=schedule)
-    accumulators = problem.accumulators[: problem.rows, : problem.columns]
-    expected = linear_combination(accumulators, problem.source, alpha, beta)
+    expected = linear_combination(*problem.tiles, alpha, beta)
     assert torch.equal(problem.output.cpu(), problem.canvas(expected))
 
 
@@ -158,8 +170,7 @@ def test_equals_the_rounded_combination(harness, data, name, depth, alpha, beta,
 def test_equals_the_stock_epilogue(harness, data, name, depth, beta):
     assume(beta != 0)  # the stock epilogue does not read the source then
     problem = Problem(data.draw, harness, name)
-    # Sums that have to be rounded, whatever the order.
-    problem.accumulators = torch.rand(problem.tile) * 3
+    problem.accumulators = problem.reals  # sums that have to be rounded
     problem.linear(0, 5, beta)
     stock = problem.output.cpu()
     problem.reset_output()
@@ -172,9 +183,8 @@ def test_source_and_destination_may_be_the_same_memory(harness, data, name, dept
     problem = Problem(data.draw, harness, name)
     problem.output[: problem.rows, : problem.columns] = problem.source.to(problem.output.device)
     problem.linear(depth, 3, beta, source=problem.output, schedule=s)
-    accumulators = problem.accumulators[: problem.rows, : problem.columns]
-    expected = linear_combination(accumulators, problem.source, 3, beta)
-    assert torch.equal(problem.output.cpu(), problem.canvas(expected))
+    expected = linear_combination(*problem.tiles, 3, beta)
+    assert torch.equal(problem.output.cpu(), problem.canvas(expected, around=problem.source))
 
 
 @given(data=st.data(), name=st.sampled_from(list(_OF_TILES)), depth=depths, schedule=schedules())
@@ -184,8 +194,10 @@ def test_coordinates_are_those_read_and_written(harness, data, name, depth, sche
     problem.accumulators = (problem.accumulators % 16) - 8
     problem.source = (problem.source.float().round() % 16 - 8).to(problem.source.dtype)
     problem.coordinates(depth, schedule=schedule)
-    expected = problem.row_data[:, None] * problem.source.float()
-    expected += problem.column_data * problem.accumulators[: problem.rows, : problem.columns]
+    accumulators, source = problem.tiles
+    rows, columns = problem.covered
+    expected = problem.row_data[:rows, None] * source.float()
+    expected += problem.column_data[:columns] * accumulators
     assert torch.equal(problem.output.cpu(), problem.canvas(expected))
     assert problem.stray.item() == 0, "beyond the extent the operator saw another source than 0"
 
@@ -195,8 +207,9 @@ def test_each_element_is_read_and_stored_once(logging_harness, data, name, depth
     problem = Problem(data.draw, logging_harness, name)
     log = problem.linear(depth, log=True)
     for counts in (elements_read(log, problem.memory), elements_written(log, problem.output)):
-        assert (counts[: problem.rows, : problem.columns] == 1).all()
-        assert counts.sum() == problem.rows * problem.columns
+        rows, columns = problem.covered
+        assert (counts[:rows, :columns] == 1).all()
+        assert counts.sum() == rows * columns
 
 
 @given(

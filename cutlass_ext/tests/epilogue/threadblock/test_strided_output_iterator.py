@@ -52,8 +52,8 @@ class Rows:
     def arguments(self):
         return (self.indices, self.rows_in_group, self.group_stride, self.row_stride)
 
-    def elements(self, columns):
-        return self.first[:, None] + torch.arange(columns)
+    def elements(self, columns, rows=None):
+        return self.first[:rows, None] + torch.arange(columns)
 
 
 def draw_rows(draw, harness, way, rows, pitch):
@@ -83,8 +83,10 @@ class Problem:
         c = CONFIGURATIONS[name]
         self.harness, self.name, self.way = harness, name, way
         self.dtype = TYPES[c.output]
-        self.rows = draw(st.integers(1, c.tile[0]))
-        self.columns = c.vector * draw(st.integers(1, c.tile[1] // c.vector))
+        # The matrix may end before the tile, or go on beyond.
+        self.rows = draw(st.integers(1, c.tile[0]) | st.just(4 * c.tile[0]))
+        self.columns = c.vector * draw(st.integers(1, c.tile[1] // c.vector + 2))
+        self.covered = tuple(map(min, c.tile, (self.rows, self.columns)))
         generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
 
         def values(*shape):
@@ -119,9 +121,10 @@ class Problem:
 
     @property
     def expected(self):
-        sums = self.accumulators[: self.rows, : self.columns] + self.values.float()
+        rows, columns = self.covered
+        sums = self.accumulators[:rows, :columns] + self.values[:rows, :columns].float()
         expected = self.matrix(self.output_rows, CANARY)
-        expected[self.output_rows.elements(self.columns)] = sums.to(self.dtype)
+        expected[self.output_rows.elements(columns, rows)] = sums.to(self.dtype)
         return expected
 
     def run(self, way=None, **options):
@@ -171,12 +174,13 @@ def test_equals_the_stock_iterator(harness, data, name):
 def test_each_element_is_read_and_stored_once(logging_harness, data, name, way):
     problem = Problem(data.draw, logging_harness, name, way)
     log = problem.run(log=True)
-    for counts, rows in (
+    rows, columns = problem.covered
+    for counts, places in (
         (elements_read(log, problem.source), problem.source_rows),
         (elements_written(log, problem.output), problem.output_rows),
     ):
-        assert (counts[rows.elements(problem.columns).numpy()] == 1).all()
-        assert counts.sum() == problem.rows * problem.columns
+        assert (counts[places.elements(columns, rows).numpy()] == 1).all()
+        assert counts.sum() == rows * columns
 
 
 @given(data=st.data(), name=names, way=ways)
@@ -213,7 +217,7 @@ def sectors(log, problem):
 def test_offsets_beyond_32_bits(harness, vast, data, name, way):
     """Rows so far apart that their offsets exceed 2^31 elements."""
     problem = Problem(data.draw, harness, name, way)
-    problem.rows = 6
+    problem.rows, problem.columns = 6, problem.covered[1]
     problem.values = 2 * problem.accumulators[: problem.rows, : problem.columns].to(problem.dtype)
     far = 2**29 + 64  # a multiple of any vector; the last row begins beyond 2^31
     order = torch.arange(problem.rows)
