@@ -2,12 +2,12 @@
 /// An output tile iterator that can ask for its tiles before it loads them.
 #pragma once
 
-#include <stdint.h>
-
 #include "cutlass/cutlass.h"
 #include "cutlass/epilogue/threadblock/predicated_tile_iterator.h"
 #include "cutlass_ext/epilogue/threadblock/output_coordinates.h"
 #include "cutlass_ext/epilogue/threadblock/strided_output_iterator.h"
+
+#include CUDA_STD_HEADER(cstdint)
 
 namespace cutlass_ext {
 namespace epilogue {

@@ -2,10 +2,10 @@
 /// Where the rows of a matrix lie in memory: strided, in two levels, gathered.
 #pragma once
 
-#include <stdint.h>
-
 #include "cutlass/cutlass.h"
 #include "cutlass/fast_math.h"
+
+#include CUDA_STD_HEADER(cstdint)
 
 namespace cutlass_ext {
 namespace epilogue {

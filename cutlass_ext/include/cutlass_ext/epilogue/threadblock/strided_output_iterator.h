@@ -2,14 +2,14 @@
 /// An output tile iterator whose rows lie where a map says.
 #pragma once
 
-#include <stdint.h>
-
 #include "cutlass/arch/memory.h"
 #include "cutlass/array.h"
 #include "cutlass/cutlass.h"
 #include "cutlass/epilogue/threadblock/predicated_tile_iterator.h"
 #include "cutlass_ext/epilogue/threadblock/output_coordinates.h"
 #include "cutlass_ext/epilogue/threadblock/row_map.h"
+
+#include CUDA_STD_HEADER(cstdint)
 
 namespace cutlass_ext {
 namespace epilogue {

@@ -2,13 +2,13 @@
 /// A warp's accumulators to global memory in row vectors, without shared memory.
 #pragma once
 
-#include <stdint.h>
-
 #include "cutlass/arch/memory.h"
 #include "cutlass/array.h"
 #include "cutlass/cutlass.h"
 #include "cutlass/numeric_conversion.h"
 #include "cutlass/numeric_types.h"
+
+#include CUDA_STD_HEADER(cstdint)
 
 namespace cutlass_ext {
 namespace epilogue {
