@@ -21,13 +21,14 @@ def is_plain(tensors: Iterable[object]) -> bool:
     """Whether nothing but the kernel needs to see a call with these tensors.
 
     False where an operator has to be called for others to see it: tracing and compilation, modes
-    and transforms, subclasses of tensors, the profiler, gradients; and for what is no tensor.
+    and transforms, subclasses of tensors, meta tensors, the profiler, gradients; and for what is no
+    tensor.
     """
     if torch.compiler.is_compiling():
         return False
     grad = torch.is_grad_enabled()
     for tensor in tensors:
-        if type(tensor) not in _PLAIN_TYPES or (grad and tensor.requires_grad):
+        if type(tensor) not in _PLAIN_TYPES or (grad and tensor.requires_grad) or tensor.is_meta:
             return False
     return not _is_watched()
 

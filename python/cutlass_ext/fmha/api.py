@@ -49,7 +49,7 @@ def memory_efficient_attention(
     ValueError where the input is wrong; NotImplementedError, with the table of `explain`, where no
     family serves.
     """
-    options = (attn_bias, p, scale, output_dtype, precision)
+    options = (attn_bias, p, _number(scale), output_dtype, precision)
     return _attend(query, key, value, options, op, needs_lse=False)[0]
 
 
@@ -92,7 +92,7 @@ def memory_efficient_attention_forward_requires_grad(
     Returns output and `lse`: `[B, H, M]` float32, natural logarithm; -inf for a query without a
     visible key.
     """
-    options = (attn_bias, p, scale, output_dtype, precision)
+    options = (attn_bias, p, _number(scale), output_dtype, precision)
     with torch.no_grad():
         return _attend(query, key, value, options, op, needs_lse=True)
 
@@ -118,6 +118,11 @@ def explain(
         query, key, value, attn_bias, p, scale, output_dtype, precision, needs_lse=False
     )
     return dispatch.table(problem, dispatch.candidates(problem, op))
+
+
+def _number(scale: float | None) -> float | None:
+    """A float, also of a tensor: whose value may be another at the next call."""
+    return None if scale is None else float(scale)
 
 
 def _attend(

@@ -50,7 +50,7 @@ def chained_gemm(
     """
     tensors = (a, b0, b1, bias0, source)
     used = (*tensors[:4], source if beta != 0.0 else None)
-    arguments = (activation, alpha, beta, output_dtype, precision)
+    arguments = (activation, float(alpha), float(beta), output_dtype, precision)
     signature = _signature(tensors, arguments, op)
     launch = _launches.find(signature)
     if launch is not None:
@@ -88,7 +88,7 @@ def grouped_chained_gemm(
     every problem. Where autograd needs gradients, the problems run one after another. Outputs may
     be views of one tensor.
     """
-    arguments = (activation, alpha, beta, output_dtype, precision)
+    arguments = (activation, float(alpha), float(beta), output_dtype, precision)
     _check_op(op)
     problems = _listed(a, b0, b1, bias0, source)
     if not problems:
