@@ -15,6 +15,8 @@ from cutlass_ext.gemm.problem import Options, Problem, name_of
 from cutlass_ext.jit import toolchain
 
 _CAPABILITY = (8, 0)
+# Of the largest instance, which holds 576 rows of b0.
+_SHARED_MEMORY = 152 * 1024
 
 
 def obstacle(device: torch.device, dtype: torch.dtype, source: torch.dtype | None, options: Options,
@@ -41,6 +43,12 @@ def obstacle(device: torch.device, dtype: torch.dtype, source: torch.dtype | Non
         if capability < _CAPABILITY:
             return (
                 f"the GPU has compute capability {capability[0]}.{capability[1]}, not 8.0 or newer"
+            )
+        shared = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+        if shared < _SHARED_MEMORY:
+            return (
+                f"a block has {shared // 1024} KB of shared memory on this GPU and the kernels "
+                f"take up to {_SHARED_MEMORY // 1024} KB: pass op='torch'"
             )
     missing = toolchain.missing("host" if op == "host" else "cuda")
     return missing and f"its kernels can't be compiled here: {missing.rstrip('.')}"
