@@ -94,24 +94,13 @@ struct ChainedGemmEpilogue {
   using Default =
       cutlass::epilogue::threadblock::DefaultEpilogueTensorOp<Shape, WarpMma, 1, OutputOp,
                                                               OutputOp::kCount>;
-  // The iterators that the factory takes for float16 output (TileIteratorTensorOpMixed) choose one
-  // pointer for all columns of a warp whose columns are a multiple of 32: right up to 64 columns.
-  static constexpr bool kWide = WarpMma::Shape::kN > 64;
-  using WarpTileIterator = typename cutlass::platform::conditional<
-      kWide,
-      cutlass::epilogue::warp::TileIteratorTensorOp<typename WarpMma::Shape,
-                                                    typename WarpMma::Policy::Operator::Shape,
-                                                    float, cutlass::layout::RowMajor>,
-      typename Default::WarpTileIterator>::type;
-  using SharedLoadIterator = typename cutlass::platform::conditional<
-      kWide,
-      cutlass::epilogue::threadblock::SharedLoadIterator<
-          typename Default::OutputTileThreadMap::CompactedThreadMap, float>,
-      typename Default::SharedLoadIterator>::type;
+  static_assert(WarpMma::Shape::kN <= 64,
+                "iterators of stock epilogues for 16-bit output are wrong for wider warp tiles "
+                "(TileIteratorTensorOpMixed)");
   using Epilogue = cutlass::epilogue::threadblock::Epilogue<
       Shape, WarpMma, 1, typename Default::OutputTileIterator,
-      typename Default::AccumulatorFragmentIterator, WarpTileIterator, SharedLoadIterator, OutputOp,
-      typename Default::Padding, 1>;
+      typename Default::AccumulatorFragmentIterator, typename Default::WarpTileIterator,
+      typename Default::SharedLoadIterator, OutputOp, typename Default::Padding, 1>;
 };
 
 template <class Arithmetic, class Shape, class WarpMma, class OutputOp>
