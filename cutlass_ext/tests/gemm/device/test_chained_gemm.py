@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import hypothesis.strategies as st
@@ -51,6 +51,7 @@ RESIDENT = _unit(
     resident=_registers(F16, 64, 64, 64),
     resident_wide=_registers(F16, 128, 128, 128),
     resident_long=_registers(BF16, 64, 576, 128),
+    late=replace(_registers(F16, 64, 64, 64), late=True),
 )
 STREAMED = _unit(
     "test_chained_gemm_streamed",
