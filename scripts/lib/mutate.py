@@ -1,8 +1,8 @@
-"""Do the tests notice a missing barrier, a weak wait, a lost guard?
+"""Do the tests notice a missing barrier, wait or guard?
 
-Every place of that kind in the components' headers is changed in turn, in a copy of the repository,
-and the tests of that header run there on the CPU: plain, and then with the race check. A change
-that no test notices has survived; the exit status is 1 then.
+Faults are found by pattern in the component headers and planted one at a time in a temporary copy
+of the repository, where the tests that reach the header run on the CPU: first the one that mirrors
+it, then the others, as compiled plainly and, where that notices nothing, with the race check.
 """
 
 import argparse
@@ -13,164 +13,300 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mutate_equivalent import EQUIVALENT
+
 ROOT = Path(__file__).resolve().parents[2]
 INCLUDE = Path("cutlass_ext/include/cutlass_ext")
-COPIED = ("cutlass_ext", "fmha", "python", "scripts", "conftest.py", "pyproject.toml")
+TESTS = Path("cutlass_ext/tests")
+# Host execution is what finds the faults; launch code has none of these.
+LEFT_OUT = ("host", "device", "gemm/device")
+MODES = ("plain", "instrumented")
 
-# Which tests cover a header, where it is not the test of the same name.
-_CHAINED = ("gemm/device/test_chained_gemm.py",)
-TESTS = {
-    "gemm/kernel/chained_gemm_config.h": _CHAINED,
-    "gemm/kernel/chained_gemm_first_product.h": _CHAINED,
-    "gemm/kernel/chained_gemm_problem.h": _CHAINED,
-    "gemm/kernel/chained_gemm_registers.h": _CHAINED,
-    "gemm/kernel/chained_gemm_schedule.h": _CHAINED,
-    "gemm/kernel/chained_gemm_shared.h": _CHAINED,
-    "gemm/threadblock/rebind_mma.h": ("gemm/threadblock/test_staged_mma.py",),
-    "gemm/warp/mma_column_order.h": ("gemm/threadblock/test_register_operand_gemm.py",),
-    "transform/threadblock/null_tile_iterator.h": ("gemm/threadblock/test_resident_operand.py",),
-    "epilogue/threadblock/output_coordinates.h": (
-        "epilogue/threadblock/test_row_aware_epilogue.py",
-        "epilogue/threadblock/test_pipelined_source.py",
-    ),
-    "epilogue/threadblock/rebind_epilogue.h": ("epilogue/threadblock/test_pipelined_source.py",),
-    "epilogue/threadblock/row_map.h": ("epilogue/threadblock/test_strided_output_iterator.py",),
-    "epilogue/thread/activation.h": _CHAINED,
-    "epilogue/thread/row_agnostic.h": ("epilogue/threadblock/test_pipelined_source.py",),
-}
-
-# Kind, pattern, and what takes the place of a match.
-RULES: tuple[tuple[str, str, str | Callable[[re.Match], str]], ...] = (
-    ("barrier removed", r"\b__sync(?:threads|warp)\(\);", ";"),
-    ("wait removed", r"\bcutlass::arch::cp_async_wait<[^;]*>\(\);", ";"),
-    (
-        "wait weakened",
-        r"\bcp_async_wait<([^;]*)>\(\);",
-        lambda match: f"cp_async_wait<({match[1]}) + 1>();",
-    ),
-    ("fence removed", r"\bcutlass::arch::cp_async_fence\(\);", ";"),
-    ("wait for memory removed", r"\b\w+\.gmem_wait\(\);", ";"),
-    ("mask left", r"\b\w+\.clear_mask\([^;]*\);", ";"),
-    ("fragment not cleared", r"\b\w+\.clear\(\);", ";"),
-    (
-        "guard always true",
-        r"(bool const \w*(?:exists|guard|valid|in_range)\w* =)[^;]*;",
-        lambda match: f"{match[1]} true;",
-    ),
-    ("operand of a guard dropped", r"\b(?:row_)?exists && ", ""),
+# kind, what stands in the code, what comes in its place
+CALLS = (
+    ("barrier", re.compile(r"__syncthreads\(\);"), ""),
+    ("barrier", re.compile(r"__syncwarp\([^()]*\);"), ""),
+    ("wait", re.compile(r"(?:\w+(?:::|\.))*gmem_wait\(\);"), "__syncthreads();"),
+    ("wait", re.compile(r"(?:\w+(?:::|\.))*gmem_wait\(\);"), ""),
+    ("wait", re.compile(r"(?:\w+::)*cp_async_wait<[^;]*>\(\);"), ""),
+    ("wait", re.compile(r"(?:\w+::)*cp_async_fence\(\);"), ""),
+    ("mask", re.compile(r"(?:\w+(?:->|\.))+clear_mask\([^;]*\);"), ""),
+    ("zero fill", re.compile(r"(?:\w+(?:->|\.))+clear\(\);"), ""),
+    ("zero fill", re.compile(r"SharedMemoryClearOption::kZfill"), "SharedMemoryClearOption::kNone"),
+    ("guard", re.compile(r"(?:\w+(?:->|\.))+valid\(\)"), "true"),
 )
-
-# Changes that no test can notice, and why: header, text of the line.
-EQUIVALENT: dict[tuple[str, str], str] = {}
+# Names that the compiler knows the value of, as the code here writes them.
+CONSTANT = re.compile(
+    r"k[A-Z]\w*|true|false|cutlass|sizeof_bits|typename|value|Instruction|Element[ABC]"
+)
+COMPARISON = re.compile(r" (?:<|<=|>|>=|==|!=) ")
+# Loops, and what is decided when the header is compiled.
+NO_GUARD = re.compile(r"\b(?:for|while|static_assert|assert|constexpr|template|using|#)\b|^\s*#")
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed place."""
+    """A header with one place changed."""
 
     header: str
+    """Below INCLUDE."""
     line: int
     kind: str
-    text: str
-    changed: str
+    start: int
+    end: int
+    old: str
+    new: str
 
-    @property
-    def name(self) -> str:
-        """What `--only` matches."""
-        return f"{self.header}:{self.line} {self.kind}: {self.text}"
+    def __str__(self) -> str:
+        return f"{self.header}:{self.line} {self.kind}: {self.old} -> {self.new or 'nothing'}"
+
+    def text(self, original: str) -> str:
+        """The header's text with the fault in it."""
+        lines = original.splitlines(keepends=True)
+        line = lines[self.line - 1]
+        lines[self.line - 1] = line[: self.start] + self.new + line[self.end :]
+        return "".join(lines)
+
+    def why_equivalent(self) -> str | None:
+        """Why no test can notice it, where that is known."""
+        return EQUIVALENT.get((self.header, self.old, self.new))
 
 
-def code_of(line: str) -> str:
-    """The line without its comment."""
-    return line.split("//")[0]
+def _operand_start(code: str, operator: int) -> int:
+    """Where the comparison begins whose operator stands there."""
+    depth, i = 0, operator
+    while i > 0:
+        c = code[i - 1]
+        if c in ")]":
+            depth += 1
+        elif c in "([" and depth == 0:
+            break
+        elif c in "([":
+            depth -= 1
+        elif depth == 0 and (c in ",;!?{" or code[:i].endswith(("&& ", "|| ", "= ", "return "))):
+            break
+        i -= 1
+    return i + len(code[i:operator]) - len(code[i:operator].lstrip())
 
 
-def mutants() -> Iterator[Mutant]:
-    """All of them, header by header."""
-    for path in sorted((ROOT / INCLUDE).rglob("*.h")):
-        header = str(path.relative_to(ROOT / INCLUDE))
-        if header.split("/")[0] in ("host", "device") or header.startswith("gemm/device"):
+def _operand_end(code: str, operator: int) -> int:
+    """Where it ends."""
+    depth, i = 0, operator
+    while i < len(code):
+        c = code[i]
+        if c in "([":
+            depth += 1
+        elif c in ")]" and depth == 0:
+            break
+        elif c in ")]":
+            depth -= 1
+        elif depth == 0 and (c in ",;?{" or code[i:].startswith((" &&", " ||", " :", " ?"))):
+            break
+        i += 1
+    return i
+
+
+def _faults(code: str) -> Iterator[tuple[str, int, int, str]]:
+    """kind, begin, end and replacement of each fault that a line of code has room for."""
+    for kind, pattern, new in CALLS:
+        for match in pattern.finditer(code):
+            yield kind, match.start(), match.end(), new
+    if NO_GUARD.search(code):
+        return
+    for match in COMPARISON.finditer(code):
+        start, end = _operand_start(code, match.start()), _operand_end(code, match.end())
+        # Comparisons with nothing choose what to do, not how far memory reaches.
+        if match.group().strip() in ("==", "!=") and code[match.end() : end] in ("0", "nullptr"):
+            continue
+        if all(CONSTANT.fullmatch(name) for name in re.findall(r"[A-Za-z_]\w*", code[start:end])):
+            continue
+        for new in ("true", "false"):
+            yield "guard", start, end, new
+
+
+def mutants(root: Path) -> list[Mutant]:
+    """All faults, by header and line."""
+    found = []
+    for path in sorted((root / INCLUDE).rglob("*.h")):
+        header = path.relative_to(root / INCLUDE)
+        if header.parent.as_posix().startswith(LEFT_OUT):
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            for kind, pattern, replacement in RULES:
-                for match in re.finditer(pattern, code_of(line)):
-                    new = match.expand(replacement) if isinstance(replacement, str) else None
-                    new = replacement(match) if new is None else new
-                    changed = line[: match.start()] + new + line[match.end() :]
-                    yield Mutant(header, number, kind, line.strip(), changed)
+            code = line.split("//")[0].rstrip()
+            for kind, start, end, new in _faults(code):
+                old = code[start:end]
+                found.append(Mutant(header.as_posix(), number, kind, start, end, old, new))
+    return found
 
 
-def tests_of(header: str) -> tuple[str, ...]:
-    """Paths of the tests that cover a header."""
-    path = Path(header)
-    own = path.parent / f"test_{path.stem}.py"
-    return tuple(f"cutlass_ext/tests/{test}" for test in TESTS.get(header, (str(own),)))
+def _included(text: str) -> set[str]:
+    return set(re.findall(r'"([\w/]+\.h)"', text))
 
 
-def run_tests(copy: Path, header: str, mode: str, profile: str) -> tuple[bool, str]:
-    """Whether they pass, and the first complaint."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "--mode", mode, "-p", "no:cacheprovider"]
-    command += ["--hypothesis-profile", profile, *tests_of(header)]
-    environment = {**os.environ, "PYTHONPATH": str(copy / "python")}
-    done = subprocess.run(
-        command, cwd=copy, env=environment, capture_output=True, text=True, check=False
+def _reaches(root: Path, test: Path) -> set[str]:
+    """The component headers that a test compiles, harness headers followed."""
+    open_, seen, reached = list(_included((root / test).read_text())), set(), set()
+    while open_:
+        name = open_.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        harness = root / TESTS / "harness" / name
+        component = root / INCLUDE.parent / name
+        for path in (harness, component):
+            if path.is_file():
+                open_ += _included(path.read_text())
+        if component.is_file():
+            reached.add(name.removeprefix("cutlass_ext/"))
+    return reached
+
+
+def tests_of(root: Path) -> dict[str, list[str]]:
+    """The test files that reach each header, the one that mirrors it first, device level last."""
+    tests = sorted(
+        path.relative_to(root)
+        for folder in ("epilogue", "gemm", "transform")
+        for path in (root / TESTS / folder).rglob("test_*.py")
     )
-    complaints = [x for x in done.stdout.splitlines() if x.startswith(("E  ", "FAILED", "ERROR"))]
-    return done.returncode == 0, (complaints or ["it ended without a word"])[0].strip()
+    # These name their kernels in Python, so that no include leads there.
+    device_level = [test for test in tests if test.parent.name == "device"]
+    reached = {test: _reaches(root, test) for test in tests}
+    result = {}
+    for path in sorted((root / INCLUDE).rglob("*.h")):
+        header = path.relative_to(root / INCLUDE)
+        name = f"test_{header.stem}.py"
+        chosen = [test for test in tests if header.as_posix() in reached[test]]
+        chosen.sort(key=lambda test: (test.name not in (name, name.replace("_iterator", "")), test))
+        if header.parts[:2] in (("gemm", "kernel"), ("epilogue", "warp")) or not chosen:
+            chosen += device_level
+        result[header.as_posix()] = [test.as_posix() for test in chosen]
+    return result
 
 
-def verdict(copy: Path, mutant: Mutant, profile: str) -> str | None:
-    """What noticed the mutant; None where nothing did."""
-    path = copy / INCLUDE / mutant.header
+class Copy:
+    """A temporary copy of the tree, with a cache of its own."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="mutate-"))
+        self.root = self.folder / "tree"
+        listed = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard", "-z"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+            text=True,
+        ).stdout
+        for name in filter(None, listed.split("\0")):
+            source, target = ROOT / name, self.root / name
+            if source.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(source, target)
+        # The profile asked for, without the search for a smaller example after a failure.
+        with (self.root / "conftest.py").open("a") as conftest:
+            conftest.write(
+                "\nfrom hypothesis import Phase\n"
+                'for _name in ("quick", "ci"):\n'
+                "    _phases = (Phase.explicit, Phase.generate)\n"
+                "    _parent = settings.get_profile(_name)\n"
+                '    settings.register_profile(f"mutate-{_name}", _parent, phases=_phases,\n'
+                "                              derandomize=True, database=None)\n"
+            )
+
+    def remove(self) -> None:
+        """Deletes it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run(self, test: str, mode: str, profile: str, limit: float) -> tuple[str, str]:
+        """`passed`, `failed`, `refused` (by the compiler) or `timed out`; the tests' output."""
+        environment = os.environ | {
+            "PYTHONPATH": str(self.root / "python"),
+            "CUTLASS_EXT_CACHE": str(self.folder / "cache"),
+        }
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+        command += ["--tb=line", "--mode", mode, "--hypothesis-profile", f"mutate-{profile}", test]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=self.root,
+                env=environment,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=limit,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return "timed out", ""
+        if done.returncode == 0:
+            return "passed", done.stdout
+        refused = "can't be built for" in done.stdout
+        return ("refused" if refused else "failed"), done.stdout + done.stderr
+
+
+def verdict(copy: Copy, mutant: Mutant, tests: list[str], profile: str, limit: float) -> str:
+    """How the fault was noticed, or that it survived."""
+    path = copy.root / INCLUDE / mutant.header
     original = path.read_text()
-    lines = original.splitlines()
-    lines[mutant.line - 1] = mutant.changed
-    path.write_text("\n".join(lines) + "\n")
+    path.write_text(mutant.text(original))
     try:
-        for mode in ("plain", "instrumented"):
-            passed, complaint = run_tests(copy, mutant.header, mode, profile)
-            if not passed:
-                return f"{mode}: {complaint}"
+        for mode in MODES:
+            for test in tests:
+                outcome, _ = copy.run(test, mode, profile, limit)
+                if outcome != "passed":
+                    how = {"failed": "caught", "refused": "refused", "timed out": "hangs"}[outcome]
+                    return f"{how} by {Path(test).name}, {mode}"
+        return "SURVIVED" if tests else "SURVIVED: no test reaches it"
     finally:
         path.write_text(original)
-    return None
 
 
 def main() -> int:
-    """Command line; 1 where a mutant survived."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--list", action="store_true", help="print the mutants and stop")
-    parser.add_argument("--only", default="", metavar="REGEX", help="those whose names match")
-    parser.add_argument("--profile", default="quick", help="of Hypothesis; default: %(default)s")
-    arguments = parser.parse_args()
-    chosen = [mutant for mutant in mutants() if re.search(arguments.only, mutant.name)]
-    if arguments.list:
-        print("\n".join(mutant.name for mutant in chosen))
+    """Lists or tries the chosen faults."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--list", action="store_true", help="list the faults, plant none")
+    parser.add_argument("--only", metavar="PATTERN", default="", help="regular expression")
+    parser.add_argument("--profile", choices=("quick", "ci"), default="quick")
+    parser.add_argument("--tests", type=int, default=3, help="at most so many test files a header")
+    parser.add_argument("--limit", type=float, default=300, help="seconds for one test file")
+    parser.add_argument("--seconds", type=float, help="begin no fault after so many seconds")
+    options = parser.parse_args()
+    chosen = [mutant for mutant in mutants(ROOT) if re.search(options.only, str(mutant))]
+    tests = {header: names[: options.tests] for header, names in tests_of(ROOT).items()}
+    if options.list:
+        for mutant in chosen:
+            why = mutant.why_equivalent()
+            names = ", ".join(Path(test).stem for test in tests[mutant.header]) or "no test"
+            print(f"{mutant}  [{f'equivalent: {why}' if why else names}]")
         return 0
-    survivors = 0
-    with tempfile.TemporaryDirectory() as directory:
-        copy = Path(directory)
-        for name in COPIED:
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy(source, copy / name)
-        for number, mutant in enumerate(chosen, 1):
-            start = time.monotonic()
-            reason = EQUIVALENT.get((mutant.header, mutant.text))
-            found = f"equivalent: {reason}" if reason else verdict(copy, mutant, arguments.profile)
-            survivors += found is None
-            print(
-                f"[{number}/{len(chosen)}] {mutant.name}\n    {found or 'SURVIVED'} "
-                f"({time.monotonic() - start:.0f} s)",
-                flush=True,
-            )
-    print(f"{len(chosen)} mutants, {survivors} survived")
+    started = time.monotonic()
+    copy = Copy()
+    survivors, tried = [], 0
+    try:
+        for test in sorted({test for mutant in chosen for test in tests[mutant.header][:1]}):
+            outcome, output = copy.run(test, MODES[0], options.profile, options.limit)
+            if outcome != "passed":
+                print(f"{test}: {outcome} without any fault\n{output[-2000:]}")
+                return 2
+        for mutant in chosen:
+            why = mutant.why_equivalent()
+            if why:
+                print(f"{mutant}: equivalent: {why}", flush=True)
+                continue
+            if options.seconds and time.monotonic() - started > options.seconds:
+                print(f"{mutant}: not tried", flush=True)
+                continue
+            tried += 1
+            result = verdict(copy, mutant, tests[mutant.header], options.profile, options.limit)
+            print(f"{mutant}: {result}", flush=True)
+            if result.startswith("SURVIVED"):
+                survivors.append(mutant)
+    finally:
+        copy.remove()
+    print(f"{tried} planted, {len(survivors)} survived")
     return 1 if survivors else 0
 
 
