@@ -39,8 +39,7 @@ class FollowingAspectProbe {
  public:
   using Accumulator = AccumulatorOf<Mma>;
   using Op = RowAndColumn<Output, Accumulator>;
-  using Epilogue =
-      typename cutlass_ext::epilogue::threadblock::detail::WithOutputOp<StockEpilogue, Op>::Type;
+  using Epilogue = cutlass_ext::epilogue::threadblock::WithOutputOp<StockEpilogue, Op>;
   using OutputIterator = typename Epilogue::OutputTileIterator;
   static constexpr int kThreads = kThreadsOf<Mma>;
   static constexpr int kMinBlocks = 1;
